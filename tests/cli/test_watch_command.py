@@ -119,6 +119,7 @@ def test_units_that_changed_are_named_with_1(tmp_path):
     assert (done.code, told["schema"], told["status"]) == (1, "plumdp/fleet/1", "alarm")
     assert [unit["name"] for unit in told["named"]] == ["right"]
     assert sorted(file.name for file in (tmp_path / "states").iterdir()) == ["left.watch", "right.watch", "spare.watch"]
+    (tmp_path / "units" / "notes.md").write_text("the second one is new", encoding="utf-8")
     assert plumdp(*options).out.startswith("1 of 3 units has changed.")
     refused = plumdp(*options, "--acknowledge")
     assert (refused.code, refused.err.startswith("error: --acknowledge: ")) == (2, True)

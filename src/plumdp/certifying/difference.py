@@ -229,7 +229,7 @@ def difference_of(
 def acts_alike(graph: Graph, one: Policy, other: Policy) -> bool:
     """Return whether two policies take the same actions, with the same probabilities, in all states they lead to."""
     if graph.levels is not None:  # on disk, where it stays
-        return np.array_equal(*(check_policy(graph, each) for each in (one, other)))
+        return np.array_equal(check_policy(graph, one), check_policy(graph, other))
     weights, others = policy_weights(graph, one), policy_weights(graph, other)
     reached = is_reached(graph.take(np.flatnonzero(weights > 0))[0])[graph.state_of_choice()]
     return np.array_equal(weights[reached], others[reached])

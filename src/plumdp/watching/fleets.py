@@ -21,6 +21,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import LogForm
+from plumdp.data.duckdb_tables import is_data
 from plumdp.data.logs import is_paths
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range
@@ -287,7 +288,7 @@ def is_fleet(data: Sequence[str]) -> bool:
     if len(data) != 1 or not Path(data[0]).is_dir():
         return False
     shown = [each for each in Path(data[0]).iterdir() if each.name[0] != "."]
-    return bool(shown) and all(each.is_dir() for each in shown)
+    return any(each.is_dir() for each in shown) and not any(is_data(str(each)) for each in shown if each.is_file())
 
 
 def _units(units: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
