@@ -1,7 +1,6 @@
 """What ``start`` proposes for rows of all kinds, and what it refuses."""
 
 import random
-import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp
+from support.refusals import refused
 
 import plumdp as pl
 from plumdp.starting.roles import date_format_of, decimal_of, encoding_of, is_persistent
@@ -150,46 +150,12 @@ def test_transitions_need_no_order():
     assert found.log.report.total == 300
 
 
-@pytest.mark.parametrize(
-    ("frame", "options", "message"),
-    [
-        (
-            pd.DataFrame({"name": [f"n{i}" for i in range(50)], "score": np.arange(50) / 7}),
-            {},
-            "no column names the run of a row (a case, patient or machine, with several rows each), and one run "
-            "alone is not enough; the columns are name, score. If there are such columns, say which with run=… "
-            "and step=…. A log has a row for each step of each run, in four columns or more:\n  "
-            "case,day,state,action\n  7,2024-01-31,new,wait\n  7,2024-02-01,open,repair\n  7,2024-02-03,closed,",
-        ),
-        (
-            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "state": ["a", "b", "c"] * 20}),
-            {},
-            "no column puts the rows of a run in order (a number that grows, a date or a time); the columns are case, "
-            "state. ",
-        ),
-        (
-            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "note": "x"}),
-            {},
-            "no column looks like a state, that is, changes in a run; the columns are case, t, note. ",
-        ),
-        (pd.DataFrame({"case": [], "t": []}), {}, "the log has no rows, only names of columns: case, t"),
-        (
-            pd.DataFrame({"case": [1] * 9, "t": range(9), "x": range(9)}),
-            {},
-            "case names 1 run; a table and its evidence need 4 or more: give more rows",
-        ),
-        (pd.DataFrame({"case": [1, 1], "t": [0, 1]}), {"run": "Case"}, "run='Case': the log has no such column, only "),
-        (
-            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "x": [0, 1, 2] * 20}),
-            {"first": 20},
-            "there are 20 runs, and 20 would make the table, so that none is left as evidence; give more runs, ",
-        ),
-    ],
-)
-def test_a_hopeless_file_is_refused_with_what_it_lacks(frame, options, message):
-    with pytest.raises(pl.DataError) as caught:
-        pl.start(frame, **options)
-    assert str(caught.value).startswith(message)
+def test_a_hopeless_file_is_refused_with_what_it_lacks_and_what_to_do(tmp_path):
+    def start(text):
+        (tmp_path / "log.csv").write_text(text, encoding="utf-8")
+        pl.start(tmp_path / "log.csv")
+
+    refused("logs:hopeless", {"pd": pd}, pl.DataError, start=start)
 
 
 def test_texts_are_judged_by_some_of_their_values(tmp_path):
@@ -409,20 +375,3 @@ def test_files_as_people_have_them_are_read(tmp_path):
     assert "NA" not in {*found.model.graph.states["state"].tolist()}
     assert found.initial.get("late", 0) in (0, 1)
     assert found.log.counts.total > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("1,0,2\n1,1,2\n", "the first line is 1,0,2, a row; put a line with the names of the columns above it"),
-        ("Export of May;;;\na;b;c;d\n1;1;1;1\n", "it is Export of May;;;: delete the lines above the names"),
-        (
-            "who,month1,month2,month3\n" + "".join(f"p{i},ok,ok,ill\n" for i in range(30)),
-            "month1 to month3 look like one step each: make a row of each",
-        ),
-    ],
-)
-def test_files_that_are_no_logs_are_refused_with_what_to_do(tmp_path, text, why):
-    (tmp_path / "log.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(pl.DataError, match=re.escape(why)):
-        pl.start(tmp_path / "log.csv")
