@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tank
 from shorthand import certify_all
+from support.refusals import misused
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -123,14 +124,8 @@ def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(
             assert any("you fixed their number" in text for text in certificate["assumptions"]) is not is_anytime
 
 
-def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(folder):
-    counts = folder / "counts.parquet"
-    result = RUNNER.invoke(app, ["certify", STUDY, str(counts), "--sampling", "independent"])
-    assert isinstance(result.exception, pl.DataError)
-    assert str(result.exception) == (
-        f"--sampling independent: {counts} was counted as trajectories, which claims less; if the stronger claim is "
-        "true, count the log again with --sampling independent"
-    )
+def test_what_cannot_be_asked_of_counts_or_together_is_misuse(folder):
+    misused("commands:certify_counts", folder=folder)
 
 
 @pytest.mark.slow
@@ -293,16 +288,6 @@ def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, relaxations):
         assert certified(log, *options) == certified(out) != certified(log)
 
 
-@pytest.mark.parametrize("option", [("--order", "runs"), ("--expected", "100")])
-def test_a_file_of_counts_cannot_be_asked_for_another_order(folder, option):
-    file = str(folder / "counts.parquet")
-    result = RUNNER.invoke(app, ["certify", STUDY, file, *option])
-    assert str(result.exception) == (
-        f"{option[0]}: {file} is a file of counts, which keeps the order that it was counted with; count the log again "
-        f"with {option[0]}, or give the log itself"
-    )
-
-
 # Several properties
 
 SEVERAL = ['Pmin=? [ F "collision" ]', 'Pmax=? [ !"collision" U "goal" ]']
@@ -371,28 +356,6 @@ def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
         for texts in ([known], [known, unknown], [unknown, known])
     ]
     assert codes == [0, 4, 4]
-
-
-@pytest.mark.parametrize("relaxations", [[], ["--relaxation", "all"]])
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([*ASKED, *ASKED[:2]], f"{SEVERAL[0]}: this is asked twice; ask it once"),
-        (
-            [*ASKED, "-p", 'Pmin=? [ F "crash" ]'],
-            '"crash" is not a label of the model; it has "init", "deadlock", "collision", "goal"\n'
-            '  Pmin=? [ F "crash" ]\n             ^',
-        ),
-        (
-            [*ASKED, "-p", "all"],
-            f"--property all: no property of {STUDY} has this name; they have no names, but numbers from 1 to 1",
-        ),
-    ],
-)
-def test_properties_that_cannot_be_asked_together_are_misuse(relaxations, options, message, folder):
-    result = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), *options, *relaxations])
-    assert isinstance(result.exception, pl.ModelError)
-    assert str(result.exception) == message
 
 
 @pytest.mark.slow

@@ -226,13 +226,6 @@ def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(fol
     assert (code, error.startswith("error: --steps: counts.parquet is a file of counts")) == (2, True)
 
 
-@pytest.mark.parametrize(("action", "message"), [
-    ("{BET0=bet}", "--action {BET0=bet}: the model has no action 'bet', only"),
-    ("{BET0}", "--action {BET0}: write {NAME=ACTION} for what the log calls actions"),
-    ("[bet0,x]", "--action [bet0,x]: the model has no action 'x', only"),
-])  # fmt: skip
-def test_wrong_names_of_actions_are_refused_as_they_were_given(action, message, folder, capsys):
+def test_wrong_names_of_actions_are_refused_as_they_were_given(folder):
     (folder / "plant.csv").write_text(PLANT)
-    arguments = ["count", "betting:5", "plant.csv", "-o", "c.parquet", *NAMES, "--column", "action=Command"]
-    code, _, error = run(capsys, *arguments, "--action", action)
-    assert (code, error.startswith(f"error: {message}")) == (2, True)
+    refusals.misused("commands:actions_of_logs")

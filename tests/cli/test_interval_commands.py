@@ -154,20 +154,7 @@ def test_misuse_of_policy(run, folder):
     (folder / "fly.csv").write_text("\n".join([lines[0], "10,0,fly", *lines[2:]]))
     (folder / "rules.py").write_text("def policy(state):\n    return 'fly'\n")
     (folder / "half.csv").write_text(f"{lines[0]},probability\n10,0,bet0,0.5\n")
-    states = ", ".join(f"(money={line.split(',')[0]}, step={line.split(',')[1]})" for line in lines[1:4])
-    several = "(money=10, step=0): 'fly' is not one of its actions, "
-    for file, message in (
-        ("none.csv", "--policy none.csv: there is no such file, and no action of this name"),
-        ("rules.py:other", "--policy rules.py: there is no function other in this file; name another as in rules.py"),
-        ("rules.py", "rules.py: the policy: state (money=10, step=0): 'fly' is not one of its actions, "),
-        ("half.csv", "half.csv: state (money=10, step=0): the policy's probabilities sum to 0.5, not 1"),
-        ("other.csv", "other.csv is not a policy of this model: it has no column money, step"),
-        ("short.csv", f"short.csv says nothing about 3 states with several actions: {states}"),
-        ("fly.csv", f"fly.csv: row 1, state {several}"),
-    ):
-        code, _, err = run("certify", STUDY, "counts.parquet", "--policy", file)
-        assert code == 2
-        assert err.startswith(f"error: {message}")
+    refusals.misused("commands:policies", run)
 
 
 MIXED = """

@@ -78,6 +78,16 @@ def misused(name, run=plumdp, folder=""):
     _require(name, told)
 
 
+def told(name, run=plumdp, **words):
+    """Require that each command line ends with the code of its row, and says what the row does; any blank is one."""
+    found = []
+    for line, code, said in rows(name):
+        ended = run(*shlex.split(Template(line).safe_substitute(words)))
+        printed = " ".join((ended.out + ended.err).split())
+        found.append((line, f"{code}: {said}", f"{ended.code}: {printed}"))
+    _require(name, found)
+
+
 def _require(name, told):
     wrong = [row for row in told if not _is_as_written(row[2], row[1])]
     lines = [f"{given}\n  says {said!r}\n  not  {message!r}" for given, message, said in wrong]
