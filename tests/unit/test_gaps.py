@@ -170,6 +170,8 @@ MISREAD = {
     "a look that was missed": (pd.concat([UNITS, LATE]), None, "the next look comes when it was planned"),
     "a death after a missed look": (pd.concat([UNITS, LATE.assign(x=[0, 2])]), None, "unreadable state"),
     "a unit that was lost": (UNITS.drop(index=7), None, "1 unit was lost"),
+    "a unit that was lost before a late look": (changed(UNITS, 7, gap=7), None, "1 unit was lost"),
+    "a unit that was lost before a partial look": (changed(UNITS, 7, partial=True), None, "1 unit was lost"),
     "a row after a partial look": (pd.concat([UNITS, LATE.assign(episode=2, step=[5, 7])]), None, "unreadable state"),
     "a row after a partial look, in a table": (changed(LOOKS, 4, episode=2, step=4), KNOWN, "row after a partial look"),
     "a partial look of no unit": (LOOKS.drop(columns=["step"]), KNOWN, "needs run and step"),

@@ -22,6 +22,7 @@ Source: TypeAlias = str | MappingNode
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
 GAP = "gap"  # of looks: the steps to the next state; runs have it as the difference of steps
+UNKNOWN = "unknown"  # gaps that are missing, where actions are named by them
 PARTIAL = "partial"  # of looks that may end before: whether the next one sees no more than that
 NEXT_AFTER = f"next_{AFTER}"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
-from plumdp.data.columns import NEXT_AFTER, ONLY_ACTION
+from plumdp.data.columns import ACTION, NEXT_AFTER, ONLY_ACTION, UNKNOWN
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
@@ -101,6 +101,11 @@ class PartialLooks:
         has_ended = after > 0
         has_ended[[*counted.ends]] = True
         return cls(np.array([name.endswith(PARTLY) for name in graph.action_names]), has_ended)
+
+    def are_planned(self, block: Block, state: Codes) -> BoolArray:
+        """Return where a look was planned of what has not ended, also after a gap that the model does not have."""
+        planned = [not str(action).endswith(f"{UNKNOWN} steps") for action in block[ACTION].tolist()]
+        return np.array(planned, dtype=np.bool_) & ~self.has_ended[state]
 
     def seen(self, block: Block, columns: Sequence[str], action: Codes, after: Codes, is_unknown: BoolArray) -> None:
         """Put the state of what has not ended where a partial look came as it was planned, and no end was seen.

@@ -79,7 +79,7 @@ class Matcher:
             place = places(block[PLACE])
             is_step = place == 0
             kinds[~is_step] = place[~is_step]
-            kinds[self._find_cut_off(kinds, state, action)] = KINDS.index("cut off")
+            kinds[self._find_cut_off(kinds, state, action, block)] = KINDS.index("cut off")
         if self._elsewhere is None:
             # a step that may lead everywhere shows nothing impossible, but the table has no row for its action
             is_outside = (kinds == KINDS.index("impossible transition")) & self._leads_everywhere[state]
@@ -138,9 +138,12 @@ class Matcher:
         graph = self._graph
         return RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
 
-    def _find_cut_off(self, kinds: Kinds, state: Codes, action: Codes) -> Codes:
+    def _find_cut_off(self, kinds: Kinds, state: Codes, action: Codes, block: Block) -> Codes:
         """Return the last rows of runs whose action does more than stay where it is: its outcome is not shown."""
-        last = np.flatnonzero((kinds == KINDS.index("last row")) & (state >= 0) & (action >= 0))
+        is_last = (kinds == KINDS.index("last row")) & (state >= 0)
+        if self._partial is not None:
+            return np.flatnonzero(is_last & self._partial.are_planned(block, state))
+        last = np.flatnonzero(is_last & (action >= 0))
         if not len(last):
             return last
         choice = self._choices.find([state[last], action[last]])

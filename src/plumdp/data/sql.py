@@ -34,6 +34,7 @@ from plumdp.data.columns import (
     STAGE,
     STEP,
     STEP_BEFORE,
+    UNKNOWN,
     LogForm,
     Source,
     found_in,
@@ -433,7 +434,7 @@ def _action_until(action: str, gap: str) -> str:
     name = f"CASE WHEN CAST({action} AS VARCHAR) = '{ONLY_ACTION}' THEN '{WAIT}' ELSE CAST({action} AS VARCHAR) END"
     number = f"TRY_CAST({gap} AS DOUBLE)"
     whole = f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({number} AS BIGINT) END"
-    steps = f"coalesce(CAST({whole} AS VARCHAR), CAST({gap} AS VARCHAR), 'unknown')"
+    steps = f"coalesce(CAST({whole} AS VARCHAR), CAST({gap} AS VARCHAR), '{UNKNOWN}')"
     return f"CASE WHEN {number} = 1 THEN {name} ELSE concat({name}, ', ', {steps}, ' steps') END"
 
 
