@@ -198,6 +198,10 @@ def after_a_partial_look_from_the_last_known_state(x):
     return [(START, DEAD, FIRST)] if x[FIRST] == DEAD else [(START, x[-1], SECOND)]
 
 
+def all_pairs_of_looks(x):
+    return [*all_looks(x), (START, x[-1], FIRST + SECOND)]
+
+
 def exact(x, start, gap, partial=False):
     """Return the row of a look if the step of a death is known; a partial look shows who lives, and no more."""
     path = x[start : start + gap + 1]
@@ -294,6 +298,7 @@ WRONG = [
     each_history(deaths_have_gaps_of_their_own),
     deaths_are_booked_although_the_look_is_missed,
     each_history(after_a_partial_look_from_the_last_known_state),
+    each_history(all_pairs_of_looks),
     earlier_units_see_later_ones,
     each_history(lost_because_it_died_though_the_step_is_known),
     each_history(pending_deaths_are_counted_at_the_cut_with_their_steps),
@@ -308,6 +313,7 @@ IDS = [
     "deaths_with_gaps_of_their_own",
     "deaths_of_missed_looks",
     "after_a_partial_look",
+    "all_pairs_of_looks",
     "by_unit_against_the_order",
     "exact_lost_because_it_died",
     "exact_pending_deaths_at_the_cut",
