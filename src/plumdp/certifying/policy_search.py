@@ -26,7 +26,7 @@ from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.space_moments import moments
 from plumdp.learning.learned import Learned
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, policy_weights
@@ -142,7 +142,7 @@ def worths_at(model: ParametricMDP, objective: Objective, point: FloatArray, pol
     The sign is such that larger ones are better.
     """
     objective = reduce(Problem(model, objective)).problem.objective  # which is better in the same direction
-    probability = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
+    probability = model.expressions.chances(point)
     mdp = IntervalMDP(model.graph, model.expression, probability, probability)
     worths = _worths(model, objective, point, evaluate(mdp, policy, objective))
     is_over = objective.terms(model.graph).is_end[model.graph.state_of_choice()]
@@ -156,7 +156,7 @@ def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best:
     """
     graph, terms = model.graph, objective.terms(model.graph)
     sign = 1.0 if objective.direction == "max" else -1.0
-    of_expressions = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)
+    of_expressions = model.expressions.chances(point)
     probability = of_expressions[model.expression]
     reward = terms.reward if terms.learned is None else terms.learned.added_to(terms.reward, of_expressions, 0.0)
     if objective.kind is Kind.AVERAGE:

@@ -97,7 +97,7 @@ class Partition:
         graph, table = self.model.graph, self.table
         owner, transition_choice = graph.state_of_choice(), graph.choice_of_transition()
         source, n = owner[transition_choice], graph.n_states
-        chance = self.model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[self.model.expression]
+        chance = self.model.expressions.chances(point)[self.model.expression]
         chance = chance / np.diff(graph.first_choice)[source]
         stays = np.bincount(source, chance * (source == graph.successor), n) > 1 - 1e-9
         successor = np.where(stays[graph.successor], graph.initial_state, graph.successor)  # where the next run begins

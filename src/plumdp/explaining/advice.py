@@ -248,7 +248,7 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
     inside = basis @ (basis.T @ gradient)
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
         raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
-    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    probability = model.expressions.chances(point)[model.expression]
     rewards = ExpectedRewards.of(learned, table)
     slope, prior = (np.pad(part, (0, len(at) - n)) for part in (inside, law_of_space(model).precision))
     question = ValueQuestion(model.graph, table, at, probability, slope, prior, rewards)

@@ -335,7 +335,7 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     chain = policy_chain(asked.mdp, asked.policy, asked.objective)
     chain = chain if isinstance(chain, str) else chain.with_coins()
     if asked.objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
-        values = asked.mdp.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
+        values = asked.mdp.expressions.chances(np.asarray(point, dtype=np.float64))
         weights = _along_the_chain(chain, values)
         if weights is not None:
             return weights[: len(model.expressions)]

@@ -243,7 +243,7 @@ def _estimate(learned: Learned, question: Question, policies: Sequence[Policy]) 
     else:
         point = learned.likely_point
         values = [policy_gradient(question.model, policy, question.objective, point)[0] for policy in policies]
-        probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+        probability = model.expressions.chances(point)[model.expression]
     gain = float(values[0] - values[1]) * (1 if question.objective.direction == "max" else -1)
     return (gain, probability) if isfinite(gain) else None
 

@@ -382,14 +382,10 @@ class Certificate:
         if model is not None and counts is not None:
             require_model("save", model)
             data = model, counts_of(counts)
-            self._require_data(*data)
+            sizes = [self.provenance.get(name) for name in ("expressions", "steps")]
+            if sizes != [model.fingerprint, f"{data[1].total}"]:
+                raise DataError("the certificate rests on another model or other counts: give what was certified")
         write_results([(self, findings)], path, data=data, witnesses=[witness] if witness else (), force=force)
-
-    def _require_data(self, model: ParametricMDP, counts: TransitionCounts) -> None:
-        """Refuse a model and counts that the certificate cannot follow from."""
-        sizes = [self.provenance.get(name) for name in ("expressions", "steps")]
-        if sizes != [model.fingerprint, f"{counts.total}"]:
-            raise DataError("the certificate rests on another model or other counts: give those that were certified")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.memory import Kept
 from plumdp.model.objectives import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
@@ -85,7 +85,7 @@ class PointSolver:
 
     def at(self, point: FloatArray) -> IntervalMDP:
         """Return the model at a point."""
-        probabilities = read_only(self._model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
+        probabilities = self._model.expressions.chances(point)
         return IntervalMDP(self._model.graph, self._model.expression, probabilities, probabilities)
 
     def robust(self, imdp: IntervalMDP, precision: float, max_sweeps: int = _MAX_ROBUST_SWEEPS) -> Solution:

@@ -187,6 +187,10 @@ class ExpressionTable:
         """Return float values (n_expressions, n_points) at points (n_points, n_parameters), up to rounding."""
         return np.asarray(self.coefficients @ self.monomial_values(points))
 
+    def chances(self, point: FloatArray) -> FloatArray:
+        """Return float values (n_expressions) at a point, up to rounding, kept within [0, 1]."""
+        return read_only(self.evaluate(point[None, :])[:, 0].clip(0, 1))
+
     def value_and_gradient(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return value (n) and gradient (n, n_parameters) of each expression at a point, up to rounding."""
         powers = self.monomials

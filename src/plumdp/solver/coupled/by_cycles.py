@@ -96,7 +96,7 @@ def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> 
     graph, n = model.graph, model.graph.n_states
     transitions = graph.transitions_of(policy)
     first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[policy])])
-    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression[transitions]]
+    probability = model.expressions.chances(point)[model.expression[transitions]]
     backward = csr_array((probability, graph.successor[transitions], first), shape=(n, n)).T.tocsr()
     share, total = np.zeros(n), np.zeros(n)
     share[graph.initial_state] = 1.0
