@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from set_points import satisfies
 from tiers import size
 
 import plumdp as pl
@@ -369,6 +370,34 @@ def test_a_wrong_way_to_book_looks_is_found(ways):
 def test_deaths_of_missed_looks_are_wrong_for_bets_alone():
     *ratios, _, _, _, _ = expectations(a_coin_decides_which_looks_are_missed_when_they_come)
     assert ratios == [1, 1]
+
+
+def looks_at_a_chain_that_turns_back(*gaps):
+    """Return a chain between two states, and 2,000 looks at it for a = 0.3 and b = 0.2.
+
+    With a = 0.9 and b = 0.6, two steps have the same probabilities: (1 - a - b)² = 1/4, and a / b is the same.
+    """
+    a, b = pl.parameters("a", "b")
+    rows = [[(1 - a, 0), (a, 1)], [(b, 0), (1 - b, 1)]]
+    space = pl.ParameterSpace.unit("a", "b")
+    model = pl.explore(lambda s: {"go": [(p, s._replace(x=x)) for p, x in rows[s.x]]}, {"x": 0}, space=space)
+    rng, at, seen = np.random.default_rng(1), 0, []
+    for gap in rng.choice(gaps, 2000).tolist():
+        moves = np.linalg.matrix_power(np.array([[0.7, 0.3], [0.2, 0.8]]), gap)
+        seen.append({"x": at, "gap": gap, "next_x": (at := int(rng.random() < moves[at, 1]))})
+    panel = pl.with_gaps(model, gaps)
+    return panel, pl.read_log(panel, pd.DataFrame(seen))
+
+
+@pytest.mark.parametrize("gaps", [(2,), (1, 2)])
+def test_chains_that_look_alike_after_two_steps_are_told_apart_by_looks_after_one(gaps):
+    panel, log = looks_at_a_chain_that_turns_back(*gaps)
+    learned = pl.learn(panel, log, confidence=0.95)
+    points = [{"a": Fraction(3 * n, 10), "b": Fraction(2 * n, 10)} for n in (1, 3, 2)]
+    assert [satisfies(learned.bounds, at) for at in points] == [True, gaps == (2,), False]
+    certificate = pl.certify(panel, log, "P=? [ F<=1 x=1 ]", confidence=0.95)
+    assert certificate.lower < 0.3 < certificate.upper
+    assert (certificate.upper >= 0.9) == (gaps == (2,)) == ("one step apart" in str(certificate))
 
 
 def test_functions_on_boxes_are_above_the_log_likelihood_of_looks():

@@ -292,6 +292,7 @@ def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDA
 
 Advice: TypeAlias = tuple[str | Option, ...]
 
+_ALIASED = 4  # times as wide as the usual interval: bounds may hold two kinds of chains
 _BETS = "; then the first data decide how bets are placed"
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
@@ -322,7 +323,14 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
     absence = DataQuality(learned.counts.total, report).absence
     if absence and (report is None or report.no_bets != "shared names"):
         return (f"give data: {absence}",)
-    has_bets = pilot is not None and pilot.moments
+    has_bets, gaps = pilot is not None and pilot.moments, learned.model.counted.gaps
+    apart = 1 if gaps is None else int(np.gcd.reduce(gaps[learned.counts.visits > 0]))
+    usual = certificate.approximate or (-np.inf, np.inf)
+    if apart > 1 and certificate.upper - certificate.lower > _ALIASED * (usual[1] - usual[0]):
+        return (
+            f"get some looks one step apart, as after gaps that are all multiples of {apart} steps a chain that turns "
+            "back often may look like one that seldom does",
+        )
     if learned.kind in PLACED and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
     if certificate.not_coupled == NOT_ANNOUNCED and certificate.options["policy"] == "given":
