@@ -94,12 +94,9 @@ class Chain:
 WEAR = {0: [(1 - A, 0), (A, 1)], 1: [(1 - B - C / 4, 1), (B, 2), (C / 4, 3)], 2: [(R, 0), (1 - C - R, 2), (C, 3)]}
 IN_ORDER = {0: [(1 - A, 0), (A, 1)], 1: [(1 - B, 1), (B, 2)], 2: [(1 - C, 2), (C, 3)]}
 FALLS_ILL = {0: [(1 - A - M, 0), (A, 1), (M, 2)], 1: [(R, 0), (1 - R - H, 1), (H, 2)]}
-FIVE = {
-    0: [(1 - A, 0), (A, 1)],
-    1: [(1 - B, 1), (B, 2)],
-    2: [(Q, 1), (1 - C - Q, 2), (C, 3)],
-    3: [(R, 0), (1 - H - R, 3), (H, 4)],
-}
+FIVE = {0: [(1 - A, 0), (A, 1)], 1: [(1 - B, 1), (B, 2)], 2: [(1 - C, 2), (C, 3)], 3: [(R, 0), (1 - H - R, 3), (H, 4)]}
+SIX = {**FIVE, 2: [(Q, 1), (1 - C - Q, 2), (C, 3)]}
+TRUE_SIX = dict(zip("abchrq", ("0.08", "0.1", "0.12", "0.1", "0.15", "0.08"), strict=True))
 TRUE_WEAR, MOST_WEAR = dict(zip("abcr", ("0.08", "0.1", "0.06", "0.15"), strict=True)), dict.fromkeys("abcr", "0.4")
 WEARS = (WEAR, TRUE_WEAR, MOST_WEAR)
 CHAINS = {
@@ -124,15 +121,18 @@ CHAINS = {
         'P=? [ F<=60 "end" ]',
         is_exact=True,
     ),
-    "six parameters": Chain(
-        FIVE,
-        dict(zip("abchrq", ("0.08", "0.1", "0.12", "0.1", "0.15", "0.08"), strict=True)),
-        dict.fromkeys("abchrq", "0.4"),
-        (1, 2, 3),
-        6,
-        (0, 1, 2, 3),
-        'P=? [ F<=24 "end" ]',
-    ),
+    **{
+        f"{name} parameters": Chain(
+            rows,
+            {letter: TRUE_SIX[letter] for letter in letters},
+            dict.fromkeys(letters, "0.4"),
+            (1, 2, 3),
+            6,
+            (0, 1, 2, 3),
+            'P=? [ F<=24 "end" ]',
+        )
+        for name, letters, rows in (("five", "abchr", FIVE), ("six", "abchrq", SIX))
+    },
 }
 
 

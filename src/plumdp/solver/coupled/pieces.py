@@ -32,7 +32,7 @@ _MAX_NODES = 50_000
 _MAX_STEPS = 5_000  # each of which takes a third of a millisecond, however small the model is
 _MOST_PIECES = 4_000
 _MOST_WORK = 6e7  # products of two numbers, about: three seconds, as a certificate values up to three policies
-_WITH_SLACKS = 3  # times as much work, as no other bounds know of sets that cut the region
+_WITH_SLACKS = 6  # times as much work, as no other bounds know of sets that cut the region
 _OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
 _MOST_NUMBERS = 4e6  # of boxes that are expanded at once
 
