@@ -27,7 +27,7 @@ from set_points import satisfies
 
 import plumdp as pl
 from plumdp.confidence.sets import Counted, ModelCache
-from plumdp.learning.directions import DirectionsAnywhere
+from plumdp.learning.learned import DirectionsAnywhere
 from plumdp.learning.methods import SETS
 from plumdp.model import Question
 from plumdp.model.language.property import as_objective
