@@ -69,22 +69,9 @@ def outside(seed, *, relaxation="coupled", confidence_set="likelihood", n_points
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relaxation", ["expression", "rectangular", "coupled"])
-def test_values_with_rows_off_by_the_misfit_lie_within_the_bounds(relaxation):
-    wrong, tried = {}, 0
-    for seed in range(size(8, 16)):
-        missed, n, _ = outside(seed, relaxation=relaxation)
-        tried += n
-        if missed:
-            wrong[seed] = missed
-    assert wrong == {}
-    assert tried >= size(30, 60)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("policy_is_given", [False, True])
-@pytest.mark.parametrize("relaxation", ["rectangular", "coupled"])
-def test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds(relaxation, policy_is_given):
+@pytest.mark.parametrize("relaxation", ["expression", "rectangular", "coupled"])
+def test_values_with_rows_off_by_the_misfit_lie_within_the_bounds(relaxation, policy_is_given):
     wrong, tried = {}, 0
     for seed in range(100, 100 + N_POINTS):
         missed, n, _ = outside(seed, relaxation=relaxation, policy_is_given=policy_is_given, n_points=6)
