@@ -5,17 +5,53 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evidence import until_refuted
+from tiers import size
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.case_studies import case_study
+from plumdp.confidence import run_bets
 from plumdp.data.duckdb_tables import read_parquet
-from studies import registry
+from studies import games, hazards, registry
 from studies.free_rows import table_of
 from studies.published import ELLIPSOIDS, PUBLISHED
 from studies.registry import STUDIES, find_study, run_cell
 from studies.report import write_report
 from studies.runner import is_done, read_cells, run
 from studies.study import Cell, Plan, Study
+
+
+@pytest.mark.parametrize("n_risks", [1, 2])
+def test_units_have_the_risks_that_the_study_states(n_risks):
+    """Of n months at risk, a share of at most 5 standard deviations from the risk ends with an event."""
+    frame = hazards.log_of(20_000, n_risks, np.random.default_rng(1))
+    risks = hazards.risks_of(n_risks)[frame.month] * np.where(frame.arm == "treat", hazards.RATIO, 1.0)
+    for arm in hazards.ARMS[:2]:
+        for months in (frame.month < hazards.SPLIT, frame.month >= hazards.SPLIT):
+            rows = months & (frame.arm == arm)
+            risk, n = risks[rows].mean(), rows.sum()
+            assert abs(frame.next_event[rows].mean() - risk) < 5 * (risk / n) ** 0.5
+
+
+@pytest.mark.slow
+def test_sets_hold_the_truth():
+    assert sum(hazards.misses(60, 1, 0.01, seed) for seed in range(size(1, 20))) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", games.KINDS)
+def test_games_are_lost_no_more_often_than_the_error_allows(kind):
+    n = size(3, 300)
+    assert not until_refuted(games.played(kind, 0.1, n), rate=0.1).is_refuted
+
+
+@pytest.mark.slow
+def test_a_third_of_the_goal_is_found_out(monkeypatch):
+    """Bets on whole runs that need a third of what they should win lose more games."""
+    end = run_bets._lower_end
+    monkeypatch.setattr(run_bets, "_lower_end", lambda value, least, side, *rest: end(value, least, 3 * side, *rest))
+    assert until_refuted(games.played("runs", 0.1, 400), rate=0.1).is_refuted
+
 
 SMALL = [Cell("table", instance, 1, 300) for instance in ("betting:5", "glider:5,5,4,4", "parallel:2,0")]
 UNLIKE = {"memory", "build_seconds", "solve_seconds"}  # from one run to the next

@@ -18,6 +18,26 @@ import plumdp as pl
 from plumdp.model.graph import Graph
 from plumdp.model.policy import check_policy, policy_weights
 
+STUDY = pl.case_study("rover:4,4,2")
+COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 200, rng=1, max_steps=20)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_of_counts_has_what_was_counted(kind):
+    frame = getattr(COUNTS, f"to_{kind}")()
+    again = pl.read_log(STUDY.model, frame, form="counts")
+    assert np.array_equal(again.counts.counts, COUNTS.counts)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("given", ["uniform", None])
+def test_a_frame_of_a_policy_is_that_policy(kind, given):
+    policy = pl.certify(STUDY.model, COUNTS, STUDY.objective, policy=given, memory=False).policy
+    frame = getattr(policy, f"to_{kind}")()
+    again = pl.certify(STUDY.model, COUNTS, STUDY.objective, policy=frame, memory=False).policy
+    assert np.array_equal(again.choice, policy.choice)
+    assert given is None or np.allclose(again.weights, policy.weights)
+
 
 def rooms_model():
     """Return a model with a text, a truth value and a number; its states have one to three actions."""
