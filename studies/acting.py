@@ -21,7 +21,7 @@ from studies.experiment import prepare
 from studies.interval_learning import learn_by_intervals
 
 FAMILIES = ("aircraft:20,10", "betting:25", "engagement:20", "glider:7,6,5,4", "parallel:5", "rover:10,10")
-TABLES = ("table betting:5", "table aircraft:6,4,1", "table rover:3,3,2")
+TABLES = ("table betting:5", "table aircraft:6,4,1")
 SEEDS, EPISODES, SPACING, EXPLORATION = (1, 2, 3), 2**18, 2**0.5, 0.1
 SHARES = (0.2, 0.1, 0.05, 0.02)
 

@@ -15,6 +15,7 @@ import pytest
 from refusals import refused
 
 import plumdp as pl
+from plumdp.certifying.pipeline import relax
 from plumdp.data.observing import self_loops
 from plumdp.data.simulators import gym_environment
 from plumdp.online import loop
@@ -176,6 +177,7 @@ def test_an_interruption_within_an_update_ends_learning_at_the_update_before(stu
 SCRIPT = """
 import sys
 import plumdp as pl
+from plumdp.certifying.pipeline import relax
 study = pl.case_study("aircraft:6,4,1")
 environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=7)
 for record in pl.learn_online(study.model, environment, study.objective, episodes=400, checkpoint=sys.argv[1]):
@@ -230,11 +232,12 @@ def with_words_of_the_sampler(env, key):
 
 
 @pytest.mark.slow
-def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study):
-    """Without exploration only successors are drawn, so that all records must be equal.
+def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study, monkeypatch):
+    """Without exploration and plans only successors are drawn, so that all records must be equal.
 
     A run in the environment ends where the model only stays, so that the sampler's runs must end there, too.
     """
+    monkeypatch.setattr(loop, "plan_next", lambda *_: None)
     graph = study.model.graph
     is_stuck = np.logical_and.reduceat(self_loops(graph), graph.first_choice[:-1])
 
@@ -336,8 +339,10 @@ def test_fewer_episodes_are_needed_than_with_intervals():
     records = pl.learn_online(study.model, simulator, study.objective, episodes=1024, spacing=4.0)
     *_, earlier, last = records
     assert earlier.episodes == 256
-    options = {"confidence_set": "interval", "relaxation": "rectangular"}
-    assert earlier.bound > pl.certify(study.model, last.learned.counts, study.objective, **options).bound
+    learned = pl.learn(study.model, last.learned.counts, confidence_set="interval")
+    bound = pl.conclude(learned, study.objective, relaxation="rectangular").bound
+    best = pl.stages.solve(relax(learned, "rectangular"), study.objective, nature="optimistic")
+    assert earlier.gap < best.upper[study.model.graph.initial_state] - bound
 
 
 @pytest.mark.slow
@@ -407,6 +412,21 @@ def test_a_mission_is_refused(study):
 def test_a_confidence_that_is_none_is_refused(study):
     with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):
         next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, confidence=1))
+
+
+@pytest.mark.slow
+def test_half_of_the_episodes_narrow_the_bounds():
+    """On the rover, the policy with the best bound is not the optimistic one."""
+    study = pl.case_study("rover:10,10")
+    gaps = []
+    for plans in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not plans:
+                patch.setattr(loop, "plan_next", lambda *_: None)
+            simulator = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+            records = pl.learn_online(study.model, simulator, study.objective, episodes=2048, exploration=0.1)
+            gaps.append(final(records).gap)
+    assert gaps[0] < 0.85 * gaps[1]
 
 
 # Checkpoints

@@ -21,7 +21,7 @@ from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw, law_of, see
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.gaps import refuse_gaps
-from plumdp.model.graph import FloatArray, Graph, read_only
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.policy import Policy, memory_of, normalised, policy_weights
 from plumdp.model.question import Asked, Question, ask, narrowed_to
 from plumdp.result.advice import (
@@ -196,6 +196,26 @@ def _best_plan(
     together = predictor.together(ADVISED, question.expected(law.visits(beside)), runs)
     alone = predictor.alone(ADVISED, question.expected(law.visits(instead)), runs)
     return (beside, together) if together.width <= alone.width else (instead, alone)
+
+
+def plan_next(learned: Learned, question: Question, policy: IntArray, runs: int) -> FloatArray | None:
+    """Return the weights of a policy for new runs, beside those so far, that narrow the value of a policy most.
+
+    None if no data narrow it, or nothing can be planned.
+    """
+    if learned.conflict is not None:
+        return None
+    try:
+        is_table = learned.model.counted.is_table
+        design: Design = (table_question if is_table else _value_question)(learned, question, policy)
+        law, _ = _law_of_runs(learned, design.probability, None)
+    except DataError:
+        return None
+    return plan_sampling(design, law, design.information(learned.counts.counts.astype(np.float64)), runs)
+
+
+def _value_question(learned: Learned, asked: Question, policy: Policy) -> ValueQuestion:
+    return _question(learned, asked, policy)[0]
 
 
 def _no_worse(

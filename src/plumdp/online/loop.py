@@ -1,4 +1,4 @@
-"""Learns while acting, by following the optimistic policy and certifying the robust one."""
+"""Learns while acting, by policies that are optimistic or narrow the bounds, and certifies the robust one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from plumdp.data.pilots import moments_for, open_pilot
 from plumdp.data.runs import Rng
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import Seen
+from plumdp.explaining.advice import plan_next
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import error_of
 from plumdp.model.gaps import refuse_gaps
-from plumdp.model.graph import Graph, IntArray, read_only
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question, ask
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.online.environments import Environment, as_environment
@@ -149,10 +151,10 @@ def learn_online(
     """Yield a record after each update, with a certificate of the best policy so far.
 
     Each update is what ``learn`` and ``conclude`` say of the episodes so far: likelihood sets, bets that are placed
-    anew after 4, 16, 64, … episodes, one point for the whole run, and the test of the model. Between updates it follows
-    the policy that is best with nature at its best (optimism in the face of uncertainty), except for a share
-    ``exploration`` of uniform choices. An update comes when there are ``spacing`` times as many episodes as at the last
-    one.
+    anew after 4, 16, 64, … episodes, one point for the whole run, and the test of the model. Half of the episodes until
+    the next one follow the policy that is best with nature at its best (optimism in the face of uncertainty), the
+    others one that narrows the bounds on the safe policy, as ``advise`` plans it; a share ``exploration`` of choices is
+    uniform. An update comes when there are ``spacing`` times as many episodes as at the last one.
 
     All records hold jointly with the given confidence, so that you may stop at any of them: these sets hold at every
     end of the data that may depend on what was seen, and the first update that would miss is such an end.
@@ -199,7 +201,7 @@ def learn_online(
         if state.episodes >= episodes:
             return
         until = min(episodes, max(state.episodes + 1, int(np.ceil(spacing * state.episodes))))
-        state = _act(model.graph, place, state, update.optimistic.policy, until, exploration, sizes)
+        state = _act(place, state, _policies(update, question, exploration, until - state.episodes), until, sizes)
 
 
 class _Update(NamedTuple):
@@ -252,21 +254,29 @@ def _start(model: ParametricMDP, settings: str, path: Path | None, sizes: Sequen
     return state
 
 
+def _policies(update: _Update, question: Question, exploration: float, runs: int) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of two policies for so many episodes: the optimistic one, and one that narrows the bounds."""
+    graph, asked = question.model.graph, ask(question, update.learned.model)
+    uniform = 1 / np.diff(graph.first_choice)[graph.state_of_choice()]
+    optimistic = policy_weights(graph, update.optimistic.policy)
+    planned = plan_next(update.learned, asked, update.certificate.policy.choice, runs)
+    both = optimistic, optimistic if planned is None else planned
+    first, second = ((1 - exploration) * weights + exploration * uniform for weights in both)
+    return first, second
+
+
 def _act(
-    graph: Graph,
     environment: Environment,
     state: OnlineState,
-    policy: IntArray,
+    policies: tuple[FloatArray, FloatArray],
     until: int,
-    exploration: float,
     sizes: Sequence[int],
 ) -> OnlineState:
-    """Return the state after following the policy for some more episodes; ``sizes`` are moments of bets."""
-    weights = exploration / np.diff(graph.first_choice)[graph.state_of_choice()]
-    weights[policy] += 1 - exploration
+    """Return the state after following each policy in half of some more episodes; ``sizes`` are moments of bets."""
     counts, moments, done = state.counts.copy(), [*state.moments], state.episodes
-    for end in sorted({*(size for size in sizes if done < size < until), until}):
-        environment.run(weights, done, end, counts)
+    half = (done + until + 1) // 2
+    for end in sorted({half, until, *(size for size in sizes if done < size < until)}):
+        environment.run(policies[done >= half], done, end, counts)
         done = end
         if done in sizes:
             moments.append(counts.copy())
