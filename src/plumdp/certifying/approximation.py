@@ -69,7 +69,8 @@ def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) 
 
 def _by_parameters(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
     """Return the value at the estimate and its variance, which is infinite if it depends on rows without likelihood."""
-    point = learned.shown_estimate if learned.has_estimate else None
+    is_found = learned.bounds.estimate is not None  # by the confidence set, so that it takes no further search
+    point = learned.shown_estimate if is_found else None
     if point is None or not learned.model.space.names:
         return []
     signed = [policy_gradient(question.model, policy, question.objective, point) for policy in policies]

@@ -187,11 +187,6 @@ class Learned:
         """Return the solver of a question at points and against nature, which is kept for later questions."""
         return solver_of(question, self.solvers)
 
-    @property
-    def has_estimate(self) -> bool:
-        """Whether the confidence set has an estimate, so that finding one takes no further search."""
-        return self.bounds.estimate is not None
-
     @cached_property
     def table(self) -> LikelihoodTable:
         """The likelihood of the model as a table of affine outcomes."""
