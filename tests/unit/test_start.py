@@ -215,8 +215,10 @@ def test_an_end_that_is_given_says_which_last_rows_are_ends():
     assert facts(found, "end") == ['status="cured"|status="left"']
     assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
     assert pl.start(visits(), end='status="cured"').cut_off == "unrelated"  # for all that is known, some just stop
-    with pytest.raises(pl.DataError, match="no first run ever reaches such a state"):
+    with pytest.raises(pl.ModelError, match=r'status is "curd" in no state \(did you mean cured\?\)'):
         pl.start(visits(), end='status="curd"')
+    with pytest.raises(pl.DataError, match="no first run ever reaches such a state"):
+        pl.start(visits(), end='status="cured"&status="left"')
 
 
 def test_where_runs_of_one_length_stop_is_no_end():

@@ -16,6 +16,8 @@ from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
 from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.text import listing
+from plumdp.model.unmodelled_exits import ELSEWHERE
 
 if TYPE_CHECKING:
     from plumdp.model.missions.logic import Path
@@ -212,7 +214,7 @@ class PredicateReader:
         while (level := _LEVEL.get(self.tokens.next.text, -1)) >= loosest:
             symbol = self.tokens.take()
             if self.tokens.next.kind == "quoted" and left.kind not in ("Boolean", "path"):  # beside these it is a label
-                right = _text(self.tokens.take())
+                right = self._text(left.formula, self.tokens.take())
             else:
                 right = self._operation(level + 1)
             is_equality = symbol.text in ("=", "!=")
@@ -305,6 +307,16 @@ class PredicateReader:
         near = did_you_mean(token.text, labels)
         raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(labels)}", token)
 
+    def _text(self, left: Formula, token: Token) -> Operand:
+        """Return a text; refuse one that a variable has in no state, unless the model is a table that lacks some."""
+        text, values = token.text[1:-1], self.model.graph.states.get(str(left.value))
+        if left.operator == "variable" and values is not None and values.dtype.kind == "U" and text not in values:
+            known = [str(each) for each in np.unique(values)]
+            if ELSEWHERE not in self.labels:  # a table may lack a value that there is
+                said = f"{left.value} is {token.text} in no state{did_you_mean(text, known)}; it is {listing(known)}"
+                raise self.tokens.error(said, token)
+        return Operand(Formula("literal", value=text), "text", token)
+
     def _name(self, token: Token) -> Operand:
         name = token.text
         if name not in self.names:
@@ -333,10 +345,6 @@ def _labels(model: NamedModel) -> dict[str, BoolArray]:
     """Return the model's labels, and those that every model has."""
     initial = np.arange(model.graph.n_states) == model.graph.initial_state
     return {"init": initial, "deadlock": np.diff(model.graph.first_choice) == 0, **model.labels}
-
-
-def _text(token: Token) -> Operand:
-    return Operand(Formula("literal", value=token.text[1:-1]), "text", token)
 
 
 def _kind(value: Any) -> Kind:
