@@ -25,6 +25,7 @@ _PAYS = 0.9  # share of the excess that twice as many boxes may leave; if it is 
 _UNTIL_FINITE = 512  # boxes, after which the bounds must be finite
 _ROUNDS = 2  # for the ranges of all parameters
 _MATTERS_OF_RANGES = 0.25  # share of the width of these
+_MOSTLY = 0.9  # share of boxes that may be left, if the next parameter is to start from these
 _MOST_OF_RANGES = 150  # boxes more, for the range of each parameter
 TOGETHER = 64  # boxes that are expanded at once, unless they take too much memory
 
@@ -71,8 +72,8 @@ def parameter_ranges(region: Region, slacks: Sequence[Slack], d: int) -> tuple[F
     """Return the least and the largest value of each parameter (d) where slacks cut a region, or None if nowhere."""
     ball, lower, upper, cover = ball_around(region, d), region.lower[:d].copy(), region.upper[:d].copy(), None
     is_good = np.zeros(d, dtype=np.bool_)
-    for i in [*range(d)] * _ROUNDS:
-        if is_good[i]:
+    for k, i in enumerate([*range(d)] * _ROUNDS):
+        if is_good[i] or (k >= d and cover is None):
             continue
 
         def expand(boxes: Boxes, i: int = i) -> Quadratic:
@@ -87,7 +88,8 @@ def parameter_ranges(region: Region, slacks: Sequence[Slack], d: int) -> tuple[F
         lower[i], upper[i] = max(lower[i], found.low.min()), min(upper[i], found.high.max())
         if lower[i] > upper[i]:
             return None
-        cover = found.take(np.flatnonzero(found.low <= found.high))
+        left = np.flatnonzero(found.low <= found.high)
+        cover = found.take(left) if len(left) < _MOSTLY * len(found.low) else cover
         is_good[i] = upper[i] - lower[i] <= (1 + _MATTERS_OF_RANGES) * (largest - least)
     return lower, upper
 
