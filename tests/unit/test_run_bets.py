@@ -9,8 +9,16 @@ from scipy.stats import binom
 from tiers import size
 
 from plumdp.confidence import run_bets
-from plumdp.confidence.run_bets import Draws, cell_edges, difference_ends, log_evidence_outside, mean_ends, scores_of
-from plumdp.confidence.run_kernels import bet_against, capital_at
+from plumdp.confidence.run_bets import (
+    Draws,
+    bet_against,
+    capital_at,
+    cell_edges,
+    difference_ends,
+    log_evidence_outside,
+    mean_ends,
+    scores_of,
+)
 
 N = size(8, 12)
 PATHS = np.array([*product((0.0, 1.0), repeat=N)])
