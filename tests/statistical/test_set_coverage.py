@@ -4,21 +4,16 @@ Refuted is what misses in so many repetitions that this has a probability of at 
 test passes always or never. ``studies/set_coverage.py`` has more repetitions and more models.
 """
 
-from collections.abc import Callable
 from functools import cache
 from math import log
-from typing import NamedTuple
 
+import coin_ends
 import numpy as np
 import pytest
-from bet_tables import place_bets
 from constraints import likelihood_of
 from coverage_game import (
     ERROR,
     ERRORS,
-    Game,
-    Plan,
-    Played,
     Sizes,
     critical_value,
     evidence_above_truth,
@@ -29,134 +24,17 @@ from coverage_game import (
     prepare,
     upper_evidence,
 )
-from row_models import row_model
+from coverage_mutants import bets_from_main_data, prior_from_main_data
 from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import estimates, evidence, likelihood
 from plumdp.confidence.bets import Direction, half_space
-from plumdp.confidence.estimates import SPACE_AS_DATA, estimate_inside, information, law_of_pilot
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.data.counts import N_PILOTS
 from plumdp.data.pilots import moments_of, open_pilot, pilot_size
 from plumdp.data.seen import Seen
 from studies.layered import layered_model
-
-(p,) = pl.parameters("p")
-COIN = likelihood_table(row_model([[p, 1 - p]], pl.ParameterSpace.unit("p")))
-HEADS, TAILS = COIN.outcomes.index(p), COIN.outcomes.index(1 - p)
-
-
-class Rule(NamedTuple):
-    """How many throws are the pilot of an end n, and the share of the error that its bets may use."""
-
-    size: Callable[[int], int]
-    weight: Callable[[int], float] = lambda n: 1.0
-    ratio: float = 9.0  # of main to pilot data, as planned
-    is_last: bool = False  # the pilot is taken from the end
-
-
-def largest_power(n: int, *, n_powers: int = 6) -> int:
-    """Return the largest of 16, 64, 256, …, so many of them, that is at most an eighth of n; zero if there is none."""
-    return max((size for size in (16 * 4**i for i in range(n_powers)) if 8 * size <= n), default=0)
-
-
-RULES = {
-    "1,000 throws, planned": Rule(lambda n: 1000 if n > 1000 else 0),
-    "20 throws, planned": Rule(lambda n: 20),
-    "powers of four with weights": Rule(largest_power, lambda n: 1 / 6, 16.0),
-    "many powers without weights": Rule(lambda n: 2 ** (n // 10).bit_length() // 2, ratio=13.0),
-    "the first tenth": Rule(lambda n: n // 10),
-    "the first twentieth": Rule(lambda n: n // 20, ratio=19.0),
-    "the last tenth": Rule(lambda n: n // 10, is_last=True),
-}
-
-
-def ends(n_ends: int, first: int = 40, last: int = 200_000) -> np.ndarray:
-    """Return different numbers of throws, about evenly spaced in their logarithms."""
-    return np.unique(np.geomspace(first, last, n_ends).round().astype(np.int64))
-
-
-def miss_rate(rule: Rule, chance: float, *, error: float, n_repetitions: int, n_ends: int, seed: int = 1) -> float:
-    """Return the share of repetitions in which some end, with the pilot of that end, excludes the true chance."""
-    rng = np.random.default_rng(seed)
-    stops = ends(n_ends)
-    sizes = np.array([rule.size(n) for n in stops.tolist()])
-    cuts = stops - sizes if rule.is_last else sizes
-    times = np.unique(np.concatenate([stops, cuts]))
-    heads = np.cumsum(rng.binomial(np.diff(times, prepend=0), chance, (n_repetitions, len(times))), axis=1)
-    missed = np.zeros(n_repetitions, dtype=bool)
-    for n, of_pilot, cut in zip(stops.tolist(), sizes.tolist(), cuts.tolist(), strict=True):
-        if 0 < of_pilot < n:
-            until_cut, all_heads = (heads[:, np.searchsorted(times, t)] for t in (cut, n))
-            pilot = all_heads - until_cut if rule.is_last else until_cut
-            missed |= excluded(
-                pilot, of_pilot, all_heads - pilot, n - of_pilot, chance, rule.weight(n) * error, rule.ratio
-            )
-    return float(missed.mean())
-
-
-def excluded(pilot, size, heads, n, chance, error, ratio) -> np.ndarray:
-    """Return where the bets of pilots (heads of size) exclude the chance, given the main data (heads of n)."""
-    different, which = np.unique(pilot, return_inverse=True)
-    found = np.zeros(len(pilot), dtype=bool)
-    for side in (1, -1):
-        factors = np.array([bets(k, size, error / 2, side, ratio) for k in different.tolist()])
-        u, mean = np.log(factors), chance * factors[:, HEADS] + (1 - chance) * factors[:, TAILS]
-        process = heads * u[which, HEADS] + (n - heads) * u[which, TAILS] - n * np.log(mean)[which]
-        found |= process >= -log(error / 2)
-    return found
-
-
-def bets(heads: int, size: int, error: float, side: int, ratio: float) -> np.ndarray:
-    """Return the factors (2) that a pilot of so many throws places; its estimate counts one more of each side."""
-    point, seen = np.array([(heads + 1) / (size + 2)]), np.empty(2)
-    seen[HEADS], seen[TAILS] = heads + 1, size - heads + 1
-    return place_bets(COIN, point, ratio * information(COIN, seen, point), np.ones(1), error=error, side=side)
-
-
-def excluded_by_half_spaces(pilot, size, heads, n, chance, error, ratio) -> bool:
-    """Return what ``excluded`` does for one repetition, from half-spaces with tangents at the true chance."""
-    seen = np.empty(2)
-    seen[HEADS], seen[TAILS] = heads, n - heads
-    for side in (1, -1):
-        factors = bets(pilot, size, error / 2, side, ratio)
-        found = half_space(COIN, seen, factors, near=np.array([chance]), error=error / 2)
-        if found.row[0] * chance > found.offset:
-            return True
-    return False
-
-
-def bets_from_main_data(game: Game, played: Played, *, in_hindsight: bool = True) -> np.ndarray:
-    """Return the misses of bets whose estimate, information and direction are taken from the data that judge them.
-
-    In hindsight, the direction is that in which the main data have moved away from the truth; otherwise it is the
-    gradient of the value at the estimate of the main data.
-    """
-    table, missed = game.table, np.zeros(len(played.plans), dtype=bool)
-    for seen in played.until(game.sizes.looks).swapaxes(0, 1):
-        factors = []
-        for row in seen:
-            point, _ = estimate_inside(table, row, prior=game.space)
-            matrix = information(table, row, point) + SPACE_AS_DATA * game.space.precision
-            gradient = matrix @ (point - game.truth) if in_hindsight else game.gradient(point)
-            factors.append(Plan(row, (point, matrix), matrix, gradient).factors(table, ERROR))
-        missed |= _is_missed(game, np.array(factors), seen)
-    return missed
-
-
-def prior_from_main_data(game: Game, played: Played) -> np.ndarray:
-    """Return the misses of the likelihood at the end, against a prior that was made from the same data."""
-    seen = played.until(game.sizes.looks)[:, -1]
-    laws = [law_of_pilot(game.table, row, game.space) for row in seen]
-    return evidence_above_truth(game, seen, laws, least=-log(ERROR))[0] > -log(ERROR)
-
-
-def _is_missed(game: Game, factors: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    process = np.einsum("rsj,rj->rs", gains(game, factors), seen)
-    return (process >= log(2 / ERROR)).any(axis=1)
-
 
 pytestmark = pytest.mark.slow
 
@@ -268,35 +146,35 @@ def test_evidence_that_forgets_outcomes_never_seen_is_found(monkeypatch):
 
 
 def coin_misses(rule, chance):
-    rate = miss_rate(rule, chance, error=ERROR, n_repetitions=N_COINS, n_ends=100)
+    rate = coin_ends.miss_rate(rule, chance, error=ERROR, n_repetitions=N_COINS, n_ends=100)
     return round(rate * N_COINS)
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1])
 @pytest.mark.parametrize("name", ["1,000 throws, planned", "20 throws, planned", "powers of four with weights"])
 def test_pilots_that_are_planned_or_powers_of_four_with_weights_are_accepted(name, chance):
-    assert coin_misses(RULES[name], chance) < critical_value(N_COINS, ERROR)
+    assert coin_misses(coin_ends.RULES[name], chance) < critical_value(N_COINS, ERROR)
 
 
 @pytest.mark.parametrize(
     "name", ["the first tenth", "the first twentieth", "the last tenth", "many powers without weights"]
 )
 def test_pilots_that_depend_on_an_end_which_was_chosen_are_found(name):
-    assert coin_misses(RULES[name], 0.5) >= critical_value(N_COINS, ERROR)
+    assert coin_misses(coin_ends.RULES[name], 0.5) >= critical_value(N_COINS, ERROR)
 
 
 def test_coins_are_excluded_by_half_spaces_where_their_process_says_so():
     rng = np.random.default_rng(3)
     heads, pilots = rng.binomial(900, 0.5, 60) + rng.integers(-60, 60, 60), rng.binomial(100, 0.5, 60)
-    found = excluded(pilots, 100, heads, 900, 0.5, ERROR, 9.0)
+    found = coin_ends.excluded(pilots, 100, heads, 900, 0.5, ERROR, 9.0)
     assert 0 < found.sum() < 60
     for pilot, k, is_out in zip(pilots.tolist(), heads.tolist(), found.tolist(), strict=True):
-        assert excluded_by_half_spaces(pilot, 100, k, 900, 0.5, ERROR, 9.0) == is_out
+        assert coin_ends.excluded_by_half_spaces(pilot, 100, k, 900, 0.5, ERROR, 9.0) == is_out
 
 
 def test_the_same_number_of_throws_gives_the_size_that_the_package_takes():
     for n in [0, 127, 128, 511, 512, 5000, 10**6, 2**62]:
-        assert pilot_size(n) == largest_power(n, n_powers=N_PILOTS)
+        assert pilot_size(n) == coin_ends.largest_power(n, n_powers=N_PILOTS)
 
 
 def test_all_pilots_that_data_may_end_with_have_the_whole_error_together():
@@ -311,9 +189,9 @@ def test_all_pilots_that_data_may_end_with_have_the_whole_error_together():
 def is_in_set_of_coin(heads, n, chance):
     """Return whether the likelihood set against the unit interval has the true chance."""
     seen = np.empty(2)
-    seen[HEADS], seen[TAILS] = heads, n - heads
+    seen[coin_ends.HEADS], seen[coin_ends.TAILS] = heads, n - heads
     likelihood = heads * log(chance) + (n - heads) * log(1 - chance)
-    return likelihood >= log_evidence(COIN, seen, np.array([0.5]), np.array([[12.0]])) + log(ERROR)
+    return likelihood >= log_evidence(coin_ends.COIN, seen, np.array([0.5]), np.array([[12.0]])) + log(ERROR)
 
 
 def ends_of_set(chance, n, least, most):

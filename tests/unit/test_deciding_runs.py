@@ -69,9 +69,11 @@ def test_the_second_policy_may_be_the_better_one(few, told):
 
 def test_nothing_is_predicted_of_what_is_known_or_of_equal_policies(few):
     assert runs_to_tell(few, STUDY.objective, differing(few, "bet0", "uniform")) is None
-    same = runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet1"))
-    assert (same.gain, same.predictions) == (0, {})
-    assert same.sentence == "Even 10^12 runs like these are predicted not to decide."
+    assert runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet1")) is None
+
+
+def test_where_no_number_of_runs_decides_it_is_said():
+    assert DecidingRuns(0.0, {}, ("a", "b")).sentence == "Even 10^12 runs like these are predicted not to decide."
 
 
 def test_nothing_is_predicted_of_data_that_are_not_runs():

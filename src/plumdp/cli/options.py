@@ -148,8 +148,9 @@ class Options:
         check=_POSITIVE)
     acknowledge: bool = option(
         "", "--acknowledge", "Take note of open alarms: watching begins anew with the next part.", False)
-    since: str = option("", "--since PART", "Certify what holds if nothing has changed since this part, or, with 'last "
-        "N', what the last N parts say; N must not be chosen by looking.", "")
+    since: str = option(
+        "question", "--since PART", "Certify what holds if nothing has changed since this part, or, with 'last N', "
+        "what the last N parts say; N must not be chosen by looking.", "")
 
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "

@@ -112,7 +112,8 @@ def cut(total: Cuttable, within: Cover | None = None) -> tuple[Cover, tuple[floa
         if not len(wide) or len(cover.low) >= total.most:
             return cover, inner
         if len(cover.low) >= 2 * max(looked, TOGETHER):
-            volume = np.prod((cover.upper - cover.lower)[wide], axis=1)
+            size = (cover.upper - cover.lower)[wide]
+            volume = np.prod(np.where(size > 0, size, 1.0), axis=1)  # of the sides that a piece has
             looked, last, left = len(cover.low), left, float(volume @ excess[wide])
             if not left <= _PAYS * last and (looked > _UNTIL_FINITE or last < np.inf):
                 return cover, inner
