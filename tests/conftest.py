@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from flint import ctx
 from hypothesis import settings
 from tiers import TIER, examples
 
@@ -36,6 +37,14 @@ settings.register_profile(
     "plumdp", deadline=None, max_examples=examples(100), derandomize=TIER != "night"
 )  # by day, a red run is due to the change
 settings.load_profile("plumdp")
+
+
+@pytest.fixture(autouse=True)
+def _bits_as_before() -> Iterator[None]:
+    """Calculate in the next test with as many bits as before this one."""
+    bits = ctx.prec
+    yield
+    ctx.prec = bits
 
 
 def _is_at_night(case: str) -> bool:

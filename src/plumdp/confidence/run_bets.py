@@ -13,8 +13,9 @@ elsewhere they hold as well. Renewed sizes depend on m, so that the capital need
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import ceil, log, sqrt
+from math import ceil, log
 from statistics import NormalDist
 from typing import Any
 
@@ -77,7 +78,7 @@ def log_evidence_outside(lower: FloatArray, upper: FloatArray, claimed: Range, e
 
 def estimate_visible(claimed: Range, n: int, error: float, spread: float) -> float | None:
     """Return about how far outside of what is claimed a mean of [0, 1] is told by n runs in half of all cases."""
-    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - equal_parts(error, 2)) * spread / sqrt(n)
+    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - equal_parts(error, 2)) * spread / math.sqrt(n)
     return far if far <= max(claimed[0], 1 - claimed[1]) else None
 
 
@@ -100,7 +101,7 @@ def cell_edges(planned: float, within: Range) -> FloatArray:
 
     They depend on what was announced alone.
     """
-    n = min(ceil(_CELLS * sqrt(planned)), _MOST_CELLS)
+    n = min(ceil(_CELLS * math.sqrt(planned)), _MOST_CELLS)
     part = np.arange(n + 1) / n
     edges = within[0] + (within[1] - within[0]) * (part * part * (3 - 2 * part))
     edges[-1] = within[1]
