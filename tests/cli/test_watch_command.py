@@ -77,6 +77,11 @@ def test_the_report_says_when_and_why_a_certificate_was_withdrawn(folder, tmp_pa
         shown["changed"],
     )
     assert "If nothing has changed since 2024-05-0" in shown["changed"]
+    assert "No step is missing because of its outcome." in shown["changed"]  # which the bounds about now need
+    (folder / "quiet" / "2024-05-05.csv").rename(tmp_path / "late.csv")
+    assert ended(folder, "quiet", "--range", "0", "20", "--output", str(tmp_path / "gap.html")).code == 4
+    (tmp_path / "late.csv").rename(folder / "quiet" / "2024-05-05.csv")
+    assert "Stopped: no part between 2024-05-04 and 2024-05-06." in (tmp_path / "gap.html").read_text("utf-8")
     lone = plumdp("watch", MODEL, str(folder / "quiet"), "--output", str(tmp_path / "lone.html"))
     assert (lone.code, (tmp_path / "lone.html").exists()) == (2, False)
     assert "the report is on a certificate; say which, as in --against result" in lone.err

@@ -124,14 +124,7 @@ def _print(found: Watch, now: plumdp.Certificate | None) -> None:
     console, page = standard_output(), found.page()
     style = {"alarm": "bold red", "contradicted": "bold red", "gap": "yellow"}.get(found.status, "bold")
     console.print(prose(page.headline, style=style))
-    about = []
-    if now is not None:
-        premise, _, said = now.assumptions[0].partition("; ")
-        about = [("now", f"If {premise}: {now.headline}"), ("", said)]
-    assuming = [fact for fact in page.facts if fact[0] == "assuming"]
-    more = [] if now is None else [("assuming", each) for each in now.assumptions[1:]]
-    facts = [*(fact for fact in page.facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
-    console.print(grid(facts))
+    console.print(grid(found.facts_with(now)))
 
 
 def metrics(found: Watch, now: plumdp.Certificate | None) -> str:

@@ -229,7 +229,7 @@ def draw_watch(axes: Any, watch: Watch) -> Any:
     plain_ticks(axes.yaxis, is_log=True)
     axes.set_xlabel(f"parts, up to {watch.state.last}")
     axes.set_ylabel("evidence that rows changed")
-    axes.set_title(fill(watch.sentence, 52), loc="left")
+    axes.set_title(fill(watch.sentence, 44), loc="left")
     lines = [("sum over starts", PALETTE[0], "-"), (f"alarm at {limit:,.10g}", BLACK, "--")]
     legend_below(axes, [mark(label, colour, line=line) for label, colour, line in lines])
     return axes.figure

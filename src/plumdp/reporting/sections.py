@@ -87,10 +87,11 @@ def net_benefit_section(found: NetBenefit) -> Section:
 
 def watch_section(found: Watch) -> Section:
     """Return the evidence of a watch over its parts, its promise, what holds now, and what that rests on."""
-    said = [] if not found.state.stream.parts else [found.now.assumptions[0].partition("; ")[0], found.now.headline]
-    intro = [found.sentence, sentence(found.promise), *([f"If {said[0]}: {said[1]}"] if said else [])]
+    facts = found.facts_with(found.now if found.state.stream.parts else None)
+    intro = [sentence(f"{label}: {text}" if label else text) for label, text in facts if label != "assuming"]
+    assuming = [sentence(text) for label, text in facts if label == "assuming"]
     drawn = InlinePicture(svg_of(draw("watch", found).figure, label="evidence of changes over parts"))
-    return Section("watch", "What came since", intro, pictures=[drawn], points=[*map(sentence, found.assumptions)])
+    return Section("watch", "What came since", [found.sentence, *intro], pictures=[drawn], points=assuming)
 
 
 def sentence(text: str) -> str:

@@ -213,6 +213,17 @@ class Watch:
         ]
         return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
 
+    def facts_with(self, now: Certificate | None) -> list[Fact]:
+        """Return all facts, with those of a certificate about now; what is assumed comes last."""
+        facts = self.page().facts
+        about, more = list[Fact](), list[Fact]()
+        if now is not None:
+            premise, _, said = now.assumptions[0].partition("; ")
+            about = [("now", f"If {premise}: {now.headline}"), ("", said)]
+            more = [("assuming", each) for each in now.assumptions[1:]]
+        assuming = [fact for fact in facts if fact[0] == "assuming"]
+        return [*(fact for fact in facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
+
     @cached_property
     def now(self) -> Certificate:
         """A certificate about now: from all data, or after an alarm from those since the change, as it seems.
