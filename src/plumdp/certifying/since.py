@@ -102,10 +102,8 @@ def _place(time: TimeParts, since: str) -> int:
     asked, places = _number(since), [*map(_number, time.names)]
     later = [i for i, (word, n) in enumerate(places) if word == asked[0] and n >= asked[1]]
     if not later:
-        names = f"{time.names[0]}, … {time.names[-1]}"
-        raise DataError(
-            Option("since", since), f": no part of the data begins there or later; parts begin with {names}"
-        )
+        none = f": no part of the data begins there or later; parts begin with {time.names[0]}, … {time.names[-1]}"
+        raise DataError(Option("since", since), none)
     return later[0]
 
 

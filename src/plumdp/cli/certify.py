@@ -98,8 +98,10 @@ def _require_one_thing(given: Options) -> None:
         "--policy": given.policy and not given.against and not given.since,
         "--against": given.against and given.willingness and not given.policy,
         "--relaxation": given.relaxation not in (None, "all"),
+        "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
     }
+    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "evidence", "witness")}
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
     if len(asked) > 1:
