@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from plumdp.base.compiled import compile_at_once
+from plumdp.base.vocabulary import Relaxation
 from plumdp.case_studies import CaseStudy, case_study
 from plumdp.certifying.pipeline import compare
 from plumdp.data.counts import TransitionCounts
@@ -24,7 +25,6 @@ from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.relaxation.intervals import instantiate
-from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.problem import Solution

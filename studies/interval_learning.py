@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.vocabulary import Relaxation
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.sets import Evidence, whole_set
@@ -23,7 +24,6 @@ from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.online.environments import Environment
 from plumdp.region.find import find_region
-from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
 from plumdp.solver.solve import solve
 from studies.published_sets import ERROR

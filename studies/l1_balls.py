@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP
-from plumdp.base.vocabulary import Sets
+from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.sets import Counted, Evidence, Guarantee, require_error, whole_set
+from plumdp.confidence.sets import Counted, Evidence, require_error, whole_set
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
 from plumdp.model.expressions.polynomial import Polynomial

@@ -27,9 +27,9 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
-from plumdp.base.vocabulary import Sets
+from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.sets import Counted, Evidence, Guarantee, require_error, whole_set
+from plumdp.confidence.sets import Counted, Evidence, require_error, whole_set
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only

@@ -10,6 +10,7 @@ from time import process_time
 
 import numpy as np
 
+from plumdp.base.vocabulary import Relaxation
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import information
 from plumdp.data.counts import Pilot
@@ -17,7 +18,6 @@ from plumdp.data.pilots import moments_of, open_pilot
 from plumdp.data.simulate import simulate
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
-from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
 from plumdp.solver.coupled.gradient import policy_gradient
 from studies.experiment import Experiment, held_against_truth, learn_with, prepare

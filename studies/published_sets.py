@@ -16,8 +16,9 @@ from typing import cast
 
 import numpy as np
 
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.sets import Evidence, Guarantee, whole_set
+from plumdp.confidence.sets import Evidence, whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import Sets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from plumdp.result.certificate import outward
+from plumdp.result.printing import outward
 from studies.experiment import RELAXATIONS, bounded, prepare
 from studies.markdown import (
     SYMBOLS,

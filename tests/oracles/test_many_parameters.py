@@ -23,8 +23,8 @@ from plumdp.region.half_spaces import Contradiction
 from plumdp.region.images import AffineMap, images
 from plumdp.region.shapes import intersection
 from plumdp.relaxation import row_polytopes
-from plumdp.relaxation.relax import RowRegion, expression_wise, rectangular
-from plumdp.relaxation.row_polytopes import RowPolytopes
+from plumdp.relaxation.relax import expression_wise, rectangular
+from plumdp.relaxation.row_regions import RowPolytopes, RowRegion
 from studies.layered import layered_model
 
 SEEDS = st.integers(0, 2**32)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import plumdp as pl
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.run_record import WholeRuns
 
 N, STEPS = 4, 60  # places to walk in, and steps of a run
 

@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 
 import plumdp
+from plumdp.base.json_values import digest
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.language.threshold import parse_threshold
 from plumdp.model.question import ask
-from plumdp.result.folder import digest, digest_of_content
+from plumdp.result.folder import digest_of_content
 from plumdp.verifying.witness import propose_witness
 from plumdp_verify.check import check_claim, exactly
 from plumdp_verify.claim import read_claim

@@ -14,12 +14,12 @@ from shorthand import check_model, explain
 from tank import BAD, BLIND_TRUTH, TRUTH, blind_tank, tank
 
 import plumdp as pl
+from plumdp.base.vocabulary import Guarantee, Status
 from plumdp.confidence import estimates
 from plumdp.confidence.likelihood import best_point
-from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.finding import expression_rows, outlines
 from plumdp.region.find import holds
-from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 
 

@@ -9,9 +9,10 @@ import pytest
 from shorthand import compare
 
 import plumdp as pl
+from plumdp.base.vocabulary import Guarantee
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.likelihood import LinearConstraints
-from plumdp.confidence.sets import Evidence, Guarantee, whole_set
+from plumdp.confidence.sets import Evidence, whole_set
 from plumdp.learning.learn import learn
 from plumdp.learning.methods import SETS, TABLE, Sets
 from plumdp.model import free_rows

@@ -14,7 +14,7 @@ from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.constants import NONE, ROW, excluded_numbers, find_fixed_numbers
 from plumdp.learning.learn import check_fixed_numbers, learn
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import outward
+from plumdp.result.printing import outward
 
 p, q = pl.parameters("p", "q")
 SETS = ["interval", "l1", "ellipsoid", "likelihood"]

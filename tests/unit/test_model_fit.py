@@ -12,12 +12,12 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.data.counts import N_PILOTS
 from plumdp.fit.drift import drift_tests
 from plumdp.fit.model_fit import fit_model
-from plumdp.result.certificate import Status
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")

@@ -51,7 +51,8 @@ def study():
 CONFIDENCE_SET = '''
 import numpy as np
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.sets import Evidence, Guarantee, whole_set
+from plumdp.base.vocabulary import Guarantee
+from plumdp.confidence.sets import Evidence, whole_set
 
 def everything(given):
     """All distributions: what is known without any data."""

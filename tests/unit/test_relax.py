@@ -15,6 +15,7 @@ from refusals import refused
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.base.vocabulary import Relaxation
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.region.build import build_region
@@ -22,7 +23,6 @@ from plumdp.region.shapes import Box
 from plumdp.relaxation.intervals import IntervalMDP, check_rows
 from plumdp.relaxation.relax import (
     RELAXATIONS,
-    Relaxation,
     expression_wise,
     interval_wise,
     parameter_wise,

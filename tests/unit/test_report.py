@@ -18,13 +18,13 @@ import pytest
 from shorthand import check_model
 
 import plumdp as pl
+from plumdp.base.vocabulary import Status
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.data.report import IngestionReport
 from plumdp.reporting.page import render
 from plumdp.reporting.read import explain_result
-from plumdp.result.certificate import Status, outward
 from plumdp.result.findings import Findings
-from plumdp.result.printing import plain_bounds
+from plumdp.result.printing import outward, plain_bounds
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WHY_NOT = "there is no chromium on the PATH: a page cannot be looked at as a browser shows it"

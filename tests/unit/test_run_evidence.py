@@ -9,7 +9,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.data import read_whole_runs, record
-from plumdp.learning.run_evidence import RunEnds
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model import Question
 from plumdp.model.language.property import as_objective
 

@@ -14,7 +14,7 @@ from support.refusals import rows
 import plumdp as pl
 from plumdp.certifying.thresholds import Verdict, decide
 from plumdp.model.language.threshold import is_threshold, parse_threshold
-from plumdp.result.certificate import outward
+from plumdp.result.printing import outward
 
 (P,) = pl.parameters("p")
 N_STATES = 5

@@ -12,6 +12,7 @@ from shorthand import check_model, compare
 from time_games import read_over_time
 
 import plumdp as pl
+from plumdp.base.vocabulary import CHANGED, Status
 from plumdp.certifying.pipeline import relax
 from plumdp.confidence.estimates import law_of_pilot, law_of_space
 from plumdp.confidence.evidence import log_evidence
@@ -22,8 +23,6 @@ from plumdp.data.time_parts import FILED, parts_at
 from plumdp.fit.model_fit import fit_model
 from plumdp.fit.time_tests import SeenOverTime, _terms, pilots_of, weight_of
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.region.conflict import CHANGED
-from plumdp.result.certificate import Status
 
 (p,) = pl.parameters("p")
 HEADS = 'P=? [ F "heads" ]'

@@ -14,7 +14,7 @@ import plumdp as pl
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.data.counts import EventCounts
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.learning.learn import learn
 from plumdp.model.language.threshold import parse_threshold
 from studies.least_squares import least_squares

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from fractions import Fraction
+from hashlib import blake2b
 from math import inf, isfinite, isinf, isnan
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -182,3 +183,8 @@ def is_deep(value: Any) -> bool:
             for inner in (outer if isinstance(outer, list) else outer.values())
         ]
     return bool(level)
+
+
+def digest(content: bytes) -> str:
+    """Return the hash of the content of a file."""
+    return blake2b(content, digest_size=16).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -45,8 +46,36 @@ values."""
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
 """From loose to tight; ``RELAXATIONS`` says of each which parameters its bounds allow for."""
 
+RELAXATION_WORDS: Mapping[Relaxation, str] = {
+    "interval": "interval by interval",
+    "parameter": "parameter-wise",
+    "expression": "expression-wise",
+    "rectangular": "rectangular",
+    "coupled": "coupled, one point for all states",
+}
+"""How certificates call them."""
+
+EPISODE = "episode"  # the column that names runs
+
+CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
+
 Nature: TypeAlias = Literal["robust", "optimistic"]
 """Against the agent, or with it."""
+
+
+class Guarantee(StrEnum):
+    """The assumption that "with probability at least 1 - error" rests on, equal to its text.
+
+    >>> Guarantee.ANYTIME == "finite-sample, anytime", Guarantee("none")
+    (True, 'none')
+    """
+
+    ANYTIME = "finite-sample, anytime"  # the model alone
+    PLANNED = "finite-sample, planned"  # the amount of data was fixed beforehand, though more may be added at will
+    FIXED = "finite-sample, fixed N"  # the amount of data was not decided by looking at outcomes
+    NONE = "none"  # nothing is claimed, as the data contradict the graph
+
+    __repr__ = str.__repr__  # the plain text at the prompt, as in JSON
 
 
 class Status(StrEnum):

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from plumdp import __version__
 from plumdp.base.errors import Option
-from plumdp.base.vocabulary import NoBets
+from plumdp.base.vocabulary import EPISODE, Guarantee, NoBets, Relaxation, Status
 from plumdp.certifying.approximation import approximate
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.estimates import left_out_choices
-from plumdp.confidence.sets import Guarantee
-from plumdp.data.columns import EPISODE
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
+from plumdp.data.quality import DataQuality, data_provenance
 from plumdp.data.same_files import ANEW
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import PLACED
@@ -30,8 +29,7 @@ from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate, DataQuality, Status, data_provenance
+from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
 from plumdp.tables.table_set import NOT_ANNOUNCED

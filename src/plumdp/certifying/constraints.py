@@ -31,8 +31,9 @@ from plumdp.model.objectives import Kind
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import Certificate, assumptions_of, outward, percent, premises_of
+from plumdp.result.certificate import Certificate, assumptions_of, premises_of
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import outward, percent
 from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MULTIPLIERS = (0.0, *(2.0**k for k in range(-8, 13, 2)))  # in units in which both sides are about as large

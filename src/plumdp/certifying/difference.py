@@ -11,7 +11,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import Standing
+from plumdp.base.vocabulary import Standing, Status
 from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
@@ -19,8 +19,8 @@ from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
-from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
-from plumdp.result.printing import approximately, plain_bounds, plain_number
+from plumdp.result.certificate import Certificate, assumptions_of, premises_of
+from plumdp.result.printing import approximately, outward, percent, plain_bounds, plain_number
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.by_sweeps import is_reached
 from plumdp.solver.coupled.bounds import Proof

@@ -18,9 +18,9 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import PRACTICE, Asked, Question, ask, is_practice
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import Certificate, outward, percent
+from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import plain_number
+from plumdp.result.printing import outward, percent, plain_number
 from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.tables.table_set import announced_policies
 

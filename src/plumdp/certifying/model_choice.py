@@ -15,14 +15,15 @@ from typing import ClassVar
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.learning.methods import Sets, error_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.result.certificate import Certificate
+from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 
 

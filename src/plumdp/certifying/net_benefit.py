@@ -19,6 +19,7 @@ from plumdp.base.errors import ModelError, Option
 from plumdp.base.linear_algebra import last_that
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.policy_search import Weighing, require_same_model
 from plumdp.learning.learned import Learned, of_learned
@@ -26,8 +27,9 @@ from plumdp.model.graph import IntArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
+from plumdp.result.certificate import Certificate, assumptions_of, premises_of
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import outward, percent
 from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.solver.coupled.bounds import find_differences
 

@@ -32,14 +32,15 @@ from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
+from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.policy_search import worst_point
 from plumdp.certifying.valuation import Valuation, best_of_all, best_valuation, value_policy
 from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.data.practice import about_practice, known_policy
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.run_record import WholeRuns
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.learning.methods import Sets
@@ -53,8 +54,8 @@ from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation, refusal, relaxations_of, tolerating, untied
-from plumdp.result.certificate import Certificate, Certificates, Status
+from plumdp.relaxation.relax import RELAXATIONS, refusal, relaxations_of, tolerating, untied
+from plumdp.result.certificate import Certificate, Certificates
 from plumdp.solver.at_points import move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 

@@ -23,7 +23,7 @@ from plumdp.certifying.valuation import with_looser
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import BoolArray
 from plumdp.model.language.threshold import Quantile, parse_quantile
-from plumdp.result.certificate import percent
+from plumdp.result.printing import percent
 from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.solver.solve import solve
 

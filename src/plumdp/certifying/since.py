@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Guarantee
 from plumdp.certifying.approximation import narrowed
 from plumdp.certifying.pipeline import certify
-from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, counts_of
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.data.time_parts import TimeParts
 from plumdp.fit.time_tests import weight_of
 from plumdp.learning.assumptions import assumptions_of_data

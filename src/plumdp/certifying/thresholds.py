@@ -11,6 +11,7 @@ from typing import Any
 from plumdp.base.errors import require_kind
 from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
+from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
@@ -18,9 +19,8 @@ from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
 from plumdp.model.question import ask
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.printing import plain_number
+from plumdp.result.certificate import Certificate
+from plumdp.result.printing import outward, percent, plain_number
 from plumdp.result.show import Page, as_html, as_text
 
 

@@ -14,7 +14,7 @@ from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.path_evidence import LiftedConstraints
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned
-from plumdp.learning.run_evidence import RunEnds
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Graph, IntArray, is_mapped, read_only
 from plumdp.model.objectives import Objective

@@ -77,7 +77,7 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
 
 def count(given: Options) -> int:
     """Count the transitions of logs, or print the query that does so in a warehouse; 4 if there are no steps."""
-    from plumdp.result.certificate import contents
+    from plumdp.data.quality import contents
 
     output = given.output
     if output is not None:
@@ -119,7 +119,7 @@ def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
 
 def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str, Any]:
     """Return the parts of counts, ready for JSON."""
-    from plumdp.result.certificate import contents
+    from plumdp.data.quality import contents
 
     report, pilot = counts.report, counts.pilot
     return {

@@ -22,7 +22,7 @@ from plumdp.model.question import PRACTICE
 
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
-    from plumdp.data.whole_runs import WholeRuns
+    from plumdp.data.run_record import WholeRuns
     from plumdp.exchange.read_intervals import IntervalModel
     from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
@@ -151,7 +151,7 @@ def read_data(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
 
     A warning on standard error says if there are none: bounds are then those of the space.
     """
-    from plumdp.result.certificate import DataQuality
+    from plumdp.data.quality import DataQuality
 
     try:
         counts = _read(given, model)

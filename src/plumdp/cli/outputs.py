@@ -88,7 +88,7 @@ def witness_of(learned: Learned, certificate: plumdp.Certificate) -> str:
 
 def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -> None:
     """Write intervals of what was learned, or the policy."""
-    from plumdp.result.certificate import percent
+    from plumdp.result.printing import percent
 
     written = []
     if is_model_file(given.output):

@@ -166,7 +166,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def _print_range(console: Console, results: Sequence[Result]) -> None:
-    from plumdp.result.certificate import percent
+    from plumdp.result.printing import percent
 
     for text in dict.fromkeys(result.certificate.objective for result in results):
         of_text = [result for result in results if result.certificate.objective == text]

@@ -13,10 +13,11 @@ import numpy as np
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.binomial import beta_binomial, sampled_interval, widened
 from plumdp.confidence.observations import is_tried_once, pool
-from plumdp.confidence.sets import Guarantee, require_error
+from plumdp.confidence.sets import require_error
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable

@@ -23,6 +23,7 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share, favoured_parts
 from plumdp.base.linear_algebra import solve_nearly
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.cells import Cells
@@ -41,7 +42,7 @@ from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.observations import pool
 from plumdp.confidence.path_evidence import PathEvidence
-from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
+from plumdp.confidence.sets import OF_SET, TESTS, Evidence, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import (
     Bets,
     DataStage,

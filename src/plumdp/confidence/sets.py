@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Sets
+from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import Direction, Directions, HalfSpace
 from plumdp.confidence.cells import Partition
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
@@ -33,21 +32,6 @@ _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals an
 _OF_RUNS = Fraction(4, 5)  # of the error of a set, if few whole runs were announced, or else what is left
 _FEW = 100  # whole runs for each state
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
-
-
-class Guarantee(StrEnum):
-    """The assumption that "with probability at least 1 - error" rests on, equal to its text.
-
-    >>> Guarantee.ANYTIME == "finite-sample, anytime", Guarantee("none")
-    (True, 'none')
-    """
-
-    ANYTIME = "finite-sample, anytime"  # the model alone
-    PLANNED = "finite-sample, planned"  # the amount of data was fixed beforehand, though more may be added at will
-    FIXED = "finite-sample, fixed N"  # the amount of data was not decided by looking at outcomes
-    NONE = "none"  # nothing is claimed, as the data contradict the graph
-
-    __repr__ = str.__repr__  # the plain text at the prompt, as in JSON
 
 
 class Constraint(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import LogForm as LogForm
+from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
@@ -19,7 +19,7 @@ Source: TypeAlias = str | MappingNode
 """Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""
 
 
-ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
+ACTION, STEP, COUNT, PLACE = "action", "step", "n", "place"
 ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
 GAP = "gap"  # of looks: the steps to the next state; runs have it as the difference of steps
 UNKNOWN = "unknown"  # gaps that are missing, where actions are named by them

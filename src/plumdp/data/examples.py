@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import EPISODE, PLACE, PLACE_OF_ROW, STEP, quoted
+from plumdp.base.vocabulary import EPISODE
+from plumdp.data.columns import PLACE, PLACE_OF_ROW, STEP, quoted
 from plumdp.data.duckdb_tables import column_types, literal, pages
 from plumdp.data.ingestion import Offender, TransitionCounter
 from plumdp.data.mapping_sql import DATES

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.vocabulary import Steps
+from plumdp.base.vocabulary import LogForm, Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -22,7 +22,6 @@ from plumdp.data.columns import (
     PLACE,
     STAGE,
     STEP,
-    LogForm,
     Source,
     column_of,
     next_columns,

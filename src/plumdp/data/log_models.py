@@ -14,7 +14,16 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.progress import working
-from plumdp.data.columns import ACTION, PLACE, STEP, LogForm, find_columns, next_columns, source_columns, state_columns
+from plumdp.base.vocabulary import LogForm
+from plumdp.data.columns import (
+    ACTION,
+    PLACE,
+    STEP,
+    find_columns,
+    next_columns,
+    source_columns,
+    state_columns,
+)
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import parse_mapping

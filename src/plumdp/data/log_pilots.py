@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Order as Order
-from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
+from plumdp.base.vocabulary import EPISODE, LogForm, Order
+from plumdp.data.columns import N_RUNS, STEP
 from plumdp.data.counts import Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
+from plumdp.data.pilots import IN_ORDER_OF_RUNS, ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
 from plumdp.data.same_files import ANEW
 from plumdp.data.seen import Seen
 from plumdp.model.text import number_of
 
-IN_ORDER_OF_RUNS = (
-    "the runs of the log are numbered in the order in which they were made, each ended before the next began"
-)
 _NAMED = 6  # files whose order is told one by one
 
 _RESTS_ON = {

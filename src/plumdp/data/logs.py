@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import CutOff, NoBets, Steps
+from plumdp.base.vocabulary import CutOff, LogForm, NoBets, Order, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
     MOMENT,
     STEP,
-    LogForm,
     find_columns,
     find_runs,
     source_columns,
@@ -38,10 +36,10 @@ from plumdp.data.examples import (
 from plumdp.data.files import is_counts_file
 from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
 from plumdp.data.ingestion import TransitionCounter
+from plumdp.data.log import Log
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
-    Order,
     after_files,
     order_of_counts,
     pilot_of_log,
@@ -67,37 +65,11 @@ from plumdp.data.steps import LogSteps, LogTable
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.text import number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 _ENDLESS = 1 << 62  # rows, where it need not be known how many there are
-
-
-@dataclass(frozen=True, eq=False)
-class Log:
-    """A log that was read: the counts of matched rows, and a report on every row."""
-
-    counts: TransitionCounts
-
-    @property
-    def report(self) -> IngestionReport:
-        """What became of every row."""
-        report = self.counts.report
-        if report is None:
-            raise DataError("these counts do not come from a log: nothing is known about rows")
-        return report
-
-    def __repr__(self) -> str:
-        return one_line(self, self.report.summary, number_of(self.counts.total, "step"))
-
-    def __str__(self) -> str:
-        return str(self.report)
-
-    def _repr_html_(self) -> str:
-        report = self.report
-        rows = [(kind, f"{n:,}", ", ".join(report.worst.get(kind, ()))) for kind, n in report.rows.items() if n]
-        return f"<p><b>{escape(report.summary)}</b></p>{html_table(rows, ('rows', 'number', 'examples'))}"
 
 
 @working("reading the log")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from plumdp.base.errors import DataError
-from plumdp.data.columns import LARGEST_STEP, STEP, LogForm, Source, not_steps, quoted
+from plumdp.base.vocabulary import LogForm
+from plumdp.data.columns import LARGEST_STEP, STEP, Source, not_steps, quoted
 from plumdp.data.mapping_language import COMPARISONS, OF_TEXTS, Kind, MappingNode
 from plumdp.data.mappings import OUTSIDE
 

@@ -21,6 +21,10 @@ from plumdp.data.seen import Seen
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
+IN_ORDER_OF_RUNS = (
+    "the runs of the log are numbered in the order in which they were made, each ended before the next began"
+)
+
 SIZES = tuple(4 * 4**i for i in range(1 + N_PILOTS))  # runs after which bets are placed anew, whatever the data
 _FIRST_PILOT = 16  # runs
 ROWS_PER_RUN = 16  # rows that count as a run where it is rows that have an order

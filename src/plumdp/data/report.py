@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value, read_as
-from plumdp.base.vocabulary import CutOff, NoBets
-from plumdp.data.columns import LogForm
+from plumdp.base.vocabulary import CutOff, LogForm, NoBets
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
 from plumdp.model.values import NUMBERED

@@ -16,7 +16,7 @@ import numpy as np
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UNIT, FloatArray, down, up
 from plumdp.data.observing import never_left
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.run_record import WholeRuns
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.objectives import Kind, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import EPISODE, Form, LogForm, Order, Steps
 from plumdp.base.vocabulary import Dialect as Dialect
-from plumdp.base.vocabulary import Form, Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
-    EPISODE,
     FIRST_COUNTS,
     GAP,
     MOMENT,
@@ -35,7 +34,6 @@ from plumdp.data.columns import (
     STEP,
     STEP_BEFORE,
     UNKNOWN,
-    LogForm,
     Source,
     found_in,
     needed_columns,
@@ -48,7 +46,7 @@ from plumdp.data.columns import (
     with_looks,
 )
 from plumdp.data.counts import Sampling
-from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
+from plumdp.data.log_pilots import LogPilot, pilot_of_log
 from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping

@@ -9,9 +9,9 @@ from typing import Any
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell
+from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.base.vocabulary import Steps as StepsOption
 from plumdp.data.columns import (
-    EPISODE,
     N_RUNS,
     NEXT_AFTER,
     PARTIAL,
@@ -19,7 +19,6 @@ from plumdp.data.columns import (
     PLACE_OF_ROW,
     STAGE,
     STEP,
-    LogForm,
     Source,
     column_of,
     next_columns,

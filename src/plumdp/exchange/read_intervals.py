@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Relaxation
 from plumdp.certifying.pipeline import relax
 from plumdp.exchange.read_drn import read_drn
 from plumdp.learning.learned import Learned, of_learned
@@ -23,7 +24,6 @@ from plumdp.model.space import Point
 from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.intervals import IntervalModel as IntervalModel
-from plumdp.relaxation.relax import Relaxation
 
 
 def read_umb_model(path: str | Path) -> IntervalModel:

@@ -12,12 +12,13 @@ import numpy as np
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down, up
+from plumdp.base.vocabulary import LogForm
 from plumdp.confidence import run_bets
 from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
-from plumdp.data.columns import LogForm
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns, scaled
-from plumdp.data.whole_runs import WholeRuns, read_whole_runs
+from plumdp.data.run_record import WholeRuns
+from plumdp.data.whole_runs import read_whole_runs
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.methods import error_of
 from plumdp.model.gaps import refuse_gaps

@@ -13,7 +13,8 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
 from plumdp.confidence.contrasts import Contrast
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.quality import DataQuality
+from plumdp.data.run_record import WholeRuns
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, first_of_best, in_words
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
@@ -21,8 +22,7 @@ from plumdp.fit.residuals import ClassOutcomes, Residuals, cell_residuals, class
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import listing, number_of, one_line
-from plumdp.result.certificate import DataQuality, outward, percent
-from plumdp.result.printing import hidden, weak_evidence
+from plumdp.result.printing import hidden, outward, percent, weak_evidence
 from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MOST_RECORDS = 20  # of classes and of single rows that a table shows

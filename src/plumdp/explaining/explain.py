@@ -14,10 +14,11 @@ import numpy as np
 
 from plumdp.base.errors import DataError, require_kind
 from plumdp.base.progress import tell, working
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import compare, conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.explaining.advice import advise
 from plumdp.explaining.check import CellResiduals, check_model
 from plumdp.explaining.finding import count_expressions, expression_rows, outlines, table_rows, telling_variables
@@ -28,7 +29,7 @@ from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, memory_of
 from plumdp.model.question import PRACTICE, Question, ask, is_practice
-from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificate import Certificate
 from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.run_record import WholeRuns
 from plumdp.fit.time_tests import Parts, log_mean, log_product, p_value_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, ranges
 from plumdp.model.parametric import ParametricMDP, find_row_classes, offsets_of

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.likelihood import guarantee_of
-from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
-from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
-from plumdp.data.looks import assumptions_of_looks
-from plumdp.data.returns import Outcomes
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.pilots import IN_ORDER_OF_RUNS
+from plumdp.data.run_record import WholeRuns
+from plumdp.learning.looks import assumptions_of_looks
 from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
+
+if TYPE_CHECKING:
+    from plumdp.data.returns import Outcomes
 
 _MARKOV = "where a step leads depends only on the state and the action, both in the data and when the policy is used"
 _STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"

@@ -14,13 +14,14 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
+from plumdp.base.vocabulary import CHANGED, Guarantee
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import LevelSet, uses_cells
-from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
+from plumdp.confidence.sets import Counted, Evidence, ModelCache
 from plumdp.confidence.studies import Study, studies_of
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
-from plumdp.data.logs import Log
+from plumdp.data.log import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.data.practice import with_practice
 from plumdp.fit.diagnosis import ADVICE, diagnose
@@ -28,17 +29,16 @@ from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, chosen_kind, error_of, refuse_chosen, view_of
-from plumdp.learning.run_evidence import with_runs
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, ask_all
 from plumdp.model.views import seen_as
 from plumdp.region.build import project
-from plumdp.region.conflict import CHANGED, NOTHING_FITS, Conflict, with_numbers
+from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.find import find_region
 from plumdp.region.shapes import Region
-from plumdp.result.certificate import outward
+from plumdp.result.printing import outward
 from plumdp.tables.fit import view_fit
 
 _MOST = 3  # findings
@@ -135,7 +135,11 @@ def learn(
     stated = float(misfit), bool(studies), events, has_cells, has_paths
     given = Counted(cache, data, error, announced, directions, *stated)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
-    found = with_runs(SETS[kind](given), given)
+    found = SETS[kind](given)
+    if any(question.runs is not None for question in given.questions):
+        from plumdp.learning.run_evidence import with_runs
+
+        found = with_runs(found, given)
     found = _widened(found, misfit) if misfit else found
     clock.lap("intervals")
     region = find_region(counted.space, counted.asked_expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)

@@ -19,6 +19,7 @@ from plumdp.confidence.sets import Evidence, ModelCache
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.quality import DataQuality
 from plumdp.fit.model_fit import ModelFit, visible_error
 from plumdp.learning.assumptions import assumptions_of_data, assumptions_of_model
 from plumdp.learning.methods import Sets
@@ -31,7 +32,6 @@ from plumdp.model.text import html_table, number_of, one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import moved_into
 from plumdp.region.shapes import Region
-from plumdp.result.certificate import DataQuality
 from plumdp.result.printing import outward
 from plumdp.result.show import Fact
 from plumdp.solver.at_points import PointSolver, move_inside

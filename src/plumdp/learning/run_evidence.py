@@ -6,24 +6,21 @@ own bounds they have a share of the error that was fixed beforehand, so that the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nextafter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
 from plumdp.confidence.sets import Counted, Evidence
 from plumdp.data.returns import Outcomes, Range, outcomes_of
-from plumdp.data.whole_runs import WholeRuns
+from plumdp.data.run_record import WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective
 from plumdp.model.objectives.mission import Mission
@@ -36,34 +33,6 @@ _DRAWN = "which arm a run takes was drawn with the chance in the log, which was 
 _TASKS = "the task of each run was drawn anew, always by the same law, before its arm (as you stated)"
 _ROUNDED = 1e-6  # of chances that sum to one, as people write them
 _ALONE = "bounds by whole runs rest on no probability of the model, nor on that a state tells all that matters"
-
-
-@dataclass(frozen=True, eq=False)
-class RunEnds:
-    """Bounds on the value of a policy, or on that less the value of another one, by what whole runs earned."""
-
-    question: Question
-    policies: tuple[npt.NDArray[Any], ...]  # one; or two, the value of the second of which is subtracted
-    lower: float
-    upper: float
-    error: float
-
-    def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]]) -> bool:
-        """Return whether these are bounds on the value of a policy, or on its difference to a second one."""
-        are_same = len(self.policies) == len(policies) and all(map(np.array_equal, self.policies, policies))
-        return are_same and self.question.digest == question.digest
-
-    @property
-    def intervals(self) -> None:
-        """None, as single expressions are not bounded."""
-
-    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
-        """Return none, as nothing is said about parameters."""
-        return ()
-
-    def widened(self, misfit: float) -> RunEnds:
-        """Return the same bounds, as they do not rest on the model's rows."""
-        return self
 
 
 def with_runs(found: Evidence, given: Counted) -> Evidence:

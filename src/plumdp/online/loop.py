@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
@@ -35,7 +36,7 @@ from plumdp.model.question import Question, ask
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.online.environments import Environment, as_environment
 from plumdp.online.environments import simulator as simulator
-from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Solution, SolverStatus

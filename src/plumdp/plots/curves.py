@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from plumdp.base.json_values import python_value
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
@@ -27,7 +28,6 @@ from plumdp.plots.style import (
     patch,
     plain_ticks,
 )
-from plumdp.result.certificate import Status
 from plumdp.result.findings import Rung
 from plumdp.watching.watch import Watch
 

@@ -13,7 +13,7 @@ from textwrap import fill
 from typing import Any
 
 from plumdp.base.errors import DataError
-from plumdp.result.certificate import outward
+from plumdp.result.printing import outward
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.base.errors import EmptySpace
+from plumdp.base.vocabulary import CHANGED
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
@@ -18,7 +19,6 @@ _MISSED = 1e-9  # rows missed by less are taken as met
 _ROWS_AT_ONCE = 50
 _MAX_ROUNDS = 1000
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,64 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT
-from plumdp.base.vocabulary import Relaxation as Relaxation
+from plumdp.base.vocabulary import RELAXATION_WORDS, Relaxation
 from plumdp.confidence.binomial import widened
 from plumdp.confidence.bounds import ExpressionBounds, untied_bounds
 from plumdp.confidence.sets import Evidence
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import lifted_transitions
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.half_spaces import affine_forms, affine_parts, in_variables
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
-from plumdp.region.vertices import VertexTable
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.row_polytopes import row_polytopes
-
-OUTSIDE, CUT = 1, 2
+from plumdp.relaxation.row_regions import CUT, OUTSIDE, RowEllipsoid, RowRegion
 
 _NARROWER = 1e-12  # by how much an interval must be narrower than the ellipsoid to count as such
-
-
-@dataclass(frozen=True, eq=False)
-class RowEllipsoid:
-    """The values of each expression over an ellipsoid, ``means[f] + spreads[f] @ x`` for all ``|x| <= 1``.
-
-    A row of a choice is worth Σ value·means ± |Σ value·spreads|, the sums over its transitions. The solver needs a
-    worth that grows with every value, so that no probability may be negative. An expression is ``OUTSIDE`` if the
-    ellipsoid, not yet cut by half-spaces, makes it so, and rows with such an expression are bounded by intervals. It is
-    ``CUT`` if its interval is narrower than its range over the ellipsoid, and rows with one take the better of both.
-    """
-
-    means: FloatArray  # (n_expressions)
-    spreads: FloatArray  # (n_expressions, d)
-    sizes: FloatArray  # (n_expressions): largest sum of the absolute values of the terms, for rounding
-    kinds: npt.NDArray[np.int8]  # (n_expressions): OUTSIDE and CUT, added up
-
-    @property
-    def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        """All arrays, as the kernels take them."""
-        return self.means, self.spreads, self.sizes, self.kinds
-
-    def with_constants(self, values: FloatArray) -> RowEllipsoid:
-        """Return the ellipsoid with known probabilities as further expressions."""
-        return replace(
-            self,
-            means=read_only(np.concatenate([self.means, values])),
-            spreads=read_only(np.vstack([self.spreads, np.zeros((len(values), self.spreads.shape[1]))])),
-            sizes=read_only(np.concatenate([self.sizes, values])),
-            kinds=read_only(np.concatenate([self.kinds, np.zeros(len(values), dtype=np.int8)])),
-        )
 
 
 def row_ellipsoid(
@@ -147,46 +112,6 @@ def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
     return replace(imdp, lower=lower, upper=upper, region=None, misfit=misfit)
 
 
-@dataclass(frozen=True, eq=False)
-class RowRegion:
-    """The vertices of a region that nature picks points of, and the values of expressions at its points.
-
-    Expression ``f`` is ``constants[f] + coefficients[f] @ x``, where ``x`` is a point of the region with each variable
-    divided by its scale.
-    """
-
-    coefficients: FloatArray  # (n_expressions, d)
-    constants: FloatArray  # (n_expressions)
-    sizes: FloatArray  # (n_expressions): largest sum of the absolute values of the terms, for rounding
-    vertices: VertexTable
-
-    @property
-    def tables(self) -> tuple[FloatArray | IntArray, ...]:
-        """All arrays, as the kernels take them."""
-        of, none = self.vertices, np.empty(0, dtype=np.int32)
-        arrays = (of.vertices, of.edges, of.neighbours, of.margin, of.reach)
-        return self.coefficients, self.constants, self.sizes, *arrays, none, none, none  # there is one kind of row
-
-    def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
-        """Return the values of a row's expressions at each vertex, (n, k), or None if their margin is too large."""
-        table = self.vertices
-        # values at some of the vertices would say too little: nature may be at the others
-        if not table.is_complete or not table.margin.max(initial=0) <= margin:
-            return None
-        values: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T
-        return values
-
-    def with_constants(self, values: FloatArray) -> RowRegion:
-        """Return the region with known probabilities as further expressions."""
-        nothing = np.zeros((len(values), self.coefficients.shape[1]))
-        return replace(
-            self,
-            coefficients=read_only(np.vstack([self.coefficients, nothing])),
-            constants=read_only(np.concatenate([self.constants, values])),
-            sizes=read_only(np.concatenate([self.sizes, values])),
-        )
-
-
 @singledispatch
 def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
     """Return a region as rows see it, through the values of expressions at its points, given bounds on these.
@@ -259,33 +184,33 @@ class RelaxationMethod:
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
     "interval": RelaxationMethod(
-        "interval by interval",
+        RELAXATION_WORDS["interval"],
         "each transition has any probability in its own interval",
         lambda model, bounds, region: interval_wise(model, bounds),
         needs_intervals=True,
     ),
     "parameter": RelaxationMethod(
-        "parameter-wise",
+        RELAXATION_WORDS["parameter"],
         "each transition has its own parameters, from the box around the region",
         lambda model, bounds, region: parameter_wise(model, region),
         needs_parameters=True,
     ),
     "expression": RelaxationMethod(
-        "expression-wise",
+        RELAXATION_WORDS["expression"],
         "each transition has its own parameters, from the region",
         lambda model, bounds, region: expression_wise(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter"),
         needs_parameters=True,
     ),
     "rectangular": RelaxationMethod(
-        "rectangular",
+        RELAXATION_WORDS["rectangular"],
         "each state and action has its own parameters, from the region",
         lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter", "expression"),
         needs_parameters=True,
     ),
     "coupled": RelaxationMethod(
-        "coupled, one point for all states",
+        RELAXATION_WORDS["coupled"],
         "all states have the same parameters, from the region",
         lambda model, bounds, region: _for_each_row(model, bounds, region),
         looser=("interval", "parameter", "expression", "rectangular"),

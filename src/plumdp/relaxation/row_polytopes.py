@@ -8,8 +8,6 @@ around the image of the region are added. So the rectangular relaxation never al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -21,82 +19,14 @@ from plumdp.model.text import number_of
 from plumdp.region.half_spaces import Contradiction, affine_forms, essential_part, in_variables
 from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
 from plumdp.region.shapes import Polytope
-from plumdp.region.vertices import VertexGraph, VertexTable, joined_tables, vertex_table
+from plumdp.region.vertices import VertexGraph, VertexTable, vertex_table
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.row_regions import RowKind, RowPolytopes, distinct_rows
 
 _WORK = 5e7  # products of two numbers that are spent on images, for each variable of the region
 _DEPENDENT = 1e-10  # expressions that differ from a combination of others by less, relative, are one
 _FOLLOWS = 1e-12  # if this is all that it is off by, for probabilities
 _NEAR = 1e-6  # half-spaces that are this close to the image say what it says
-
-
-@dataclass(frozen=True, eq=False)
-class RowKind:
-    """The rows with the same expressions; some of these are variables that determine the others.
-
-    Expression ``members[i]`` is ``constants[i] + coefficients[i] @ x``, where ``x`` has the values of ``variables``, up
-    to ``errors[i]`` and to the rounding of numbers of the size of ``coefficients[i]``.
-    """
-
-    members: IntArray  # (n): expressions, in order
-    coefficients: FloatArray  # (n, m)
-    constants: FloatArray  # (n)
-    errors: FloatArray  # (n)
-    variables: IntArray  # (m): expressions
-
-
-@dataclass(frozen=True, eq=False)
-class RowPolytopes:
-    """The probabilities that nature may give each kind of row, as vertices of polytopes around them.
-
-    Rows of other kinds, and those of kinds without a table, are left to their intervals.
-    """
-
-    kinds: tuple[RowKind, ...]
-    of_kind: tuple[VertexTable | None, ...]
-    upper: FloatArray  # (n_expressions): expressions that cannot be positive do not count in rows
-    left_out: str  # what was left out to save time, in words; empty if nothing
-
-    @cached_property
-    def tables(self) -> tuple[FloatArray | IntArray, ...]:
-        """The arrays of ``RowRegion`` as the kernels take them, with the kind of each vertex at the end."""
-        width = max((kind.coefficients.shape[1] for kind in self.kinds), default=1)
-        coefficients = [np.pad(k.coefficients, ((0, 0), (0, width - k.coefficients.shape[1]))) for k in self.kinds]
-        constants = np.concatenate([np.zeros(0), *(kind.constants for kind in self.kinds)])
-        stacked = np.vstack([np.zeros((0, width)), *coefficients])
-        errors = np.concatenate([np.zeros(0), *(kind.errors for kind in self.kinds)])
-        # errors enter as sizes, which the kernels multiply by UNIT
-        sizes = 1 + np.abs(constants) + np.abs(stacked).sum(axis=1) + errors / UNIT  # variables are at most one
-        table, kind = joined_tables(self.of_kind, width)
-        members = np.concatenate([np.zeros(0, dtype=np.int32), *(kind.members for kind in self.kinds)])
-        first = np.cumsum([0, *(len(kind.members) for kind in self.kinds)])
-        arrays = (table.vertices, table.edges, table.neighbours, table.margin, table.reach)
-        return stacked, constants, sizes, *arrays, kind, first.astype(np.int32), members.astype(np.int32)
-
-    def first_vertices(self, first: Indices, expression: Indices) -> IntArray:
-        """Return the vertex where the walk of each row begins, or -1.
-
-        Row c begins with transition ``first[c]``.
-        """
-        lengths = np.array([0 if table is None else len(table) for table in self.of_kind], dtype=np.int64)
-        begin = np.where(lengths > 0, np.cumsum(lengths) - lengths, -1)
-        number = {kind.members.tobytes(): int(b) for kind, b in zip(self.kinds, begin, strict=True)}
-        keys, of_row = distinct_rows(first, expression, self.upper)
-        return np.array([number.get(key.tobytes(), -1) for key in keys] or [-1], dtype=np.int32)[of_row]
-
-    def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
-        """Return the values of a row's expressions at each vertex, (n, k), or None if their margin is too large."""
-        key = np.unique(expressions[(self.upper[expressions] > 0)]).astype(np.int32).tobytes()
-        for kind, table in zip(self.kinds, self.of_kind, strict=True):
-            if table is not None and kind.members.tobytes() == key and table.margin.max(initial=0) <= margin:
-                place = np.searchsorted(kind.members, expressions).clip(max=len(kind.members) - 1)
-                values = (kind.constants + table.vertices @ kind.coefficients.T)[:, place]
-                return np.where(kind.members[place] == expressions, values, 0.0)
-        return None
-
-    def with_constants(self, values: FloatArray) -> RowPolytopes:
-        """Return the polytopes unchanged, as rows of known probabilities are of no kind that has one."""
-        return RowPolytopes(self.kinds, self.of_kind, np.concatenate([self.upper, values]), self.left_out)
 
 
 class _AffineForms(NamedTuple):
@@ -124,29 +54,6 @@ def row_polytopes(region: Polytope, expressions: ExpressionTable, imdp: Interval
     tables = [_table(kind, image, imdp) for kind, image in zip(few, row_images, strict=True)]
     left_out = _left_out(len(kinds) - len(few), [image.distance for image in row_images])
     return RowPolytopes(tuple(few), tuple(tables), imdp.upper, left_out)
-
-
-def distinct_rows(first: Indices, expression: Indices, upper: FloatArray) -> tuple[list[IntArray], Indices]:
-    """Return the different sets of expressions in rows, and the number of the set of each row.
-
-    Expressions that cannot be positive do not count. Rows of less than three transitions have an empty set.
-    """
-    length = np.diff(first.astype(np.int64))
-    keys: dict[bytes, int] = {b"": 0}
-    sets: list[IntArray] = [np.empty(0, dtype=np.int32)]
-    of_row = np.zeros(len(length), dtype=np.int64)
-    for k in np.unique(length[length > 2]).tolist():
-        rows = np.flatnonzero(length == k)
-        members = np.sort(expression[first[rows].astype(np.int64)[:, None] + np.arange(k)].astype(np.int32), axis=1)
-        different, inverse = np.unique(members, axis=0, return_inverse=True)
-        number = np.empty(len(different), dtype=np.int64)
-        for i, row in enumerate(different):
-            key = np.unique(row[upper[row] > 0])
-            number[i] = keys.setdefault(key.tobytes(), len(keys))
-            if number[i] == len(sets):
-                sets.append(key)
-        of_row[rows] = number[inverse.reshape(-1)]
-    return sets, of_row
 
 
 def _multiplicities(imdp: IntervalMDP, keys: Sequence[IntArray]) -> list[tuple[IntArray, IntArray]]:

@@ -28,8 +28,9 @@ from plumdp.reporting.sections import (
     sentence,
     what_limits,
 )
-from plumdp.result.certificate import Certificate, outward
+from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
+from plumdp.result.printing import outward
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Standing
+from plumdp.base.vocabulary import Guarantee, Standing, Status
 from plumdp.certifying.difference import plain_margin, standings
 from plumdp.certifying.net_benefit import NetBenefit
-from plumdp.confidence.sets import Guarantee
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
-from plumdp.result.certificate import Certificate, Status, percent
+from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, write_whole
-from plumdp.result.printing import approximately, plain_bounds, plain_number
+from plumdp.result.printing import approximately, percent, plain_bounds, plain_number
 from plumdp.watching.watch import EVENTS, Watch
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}

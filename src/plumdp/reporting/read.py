@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_path
-from plumdp.base.json_values import Finite, Share, is_deep, python_value, read_as
+from plumdp.base.json_values import Finite, Share, digest, is_deep, python_value, read_as
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Verdict
+from plumdp.base.vocabulary import Relaxation, Verdict
+from plumdp.data.quality import DataQuality
 from plumdp.data.report import report_from
 from plumdp.explaining.explain import explain, learn_again
 from plumdp.model.graph import Graph, read_only
@@ -27,11 +28,17 @@ from plumdp.model.memory import no_choices
 from plumdp.model.named_policy import action_column
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import ask, may_narrow, narrowed
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import SCHEMA, Certificate, DataQuality
+from plumdp.result.certificate import SCHEMA, Certificate
 from plumdp.result.data_file import read_data
 from plumdp.result.findings import Findings
-from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, digest, digest_of_content
+from plumdp.result.folder import (
+    CERTIFICATE,
+    DATA,
+    FINDINGS,
+    POLICY,
+    RIVAL,
+    digest_of_content,
+)
 from plumdp.result.policy_readers import read_kept, read_table
 from plumdp.result.policy_table import PolicyTable, marks_of, read_policy
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumdp.base.json_values import python_value
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.data.report import CONTRADICTING
 from plumdp.fit.diagnosis import ADVICE
@@ -14,9 +15,9 @@ from plumdp.plots.draw import draw
 from plumdp.plots.style import svg_of
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result.advice import CHOICE_COLUMNS, choice_cells
-from plumdp.result.certificate import Certificate, Status, outward
+from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings, Rung
-from plumdp.result.printing import plain_bounds, plain_number
+from plumdp.result.printing import outward, plain_bounds, plain_number
 from plumdp.watching.watch import Watch
 
 _LABELS = {  # for those who do not see the picture

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.text import listing, number_of, one_line
-from plumdp.result.certificate import outward
 from plumdp.result.policy_table import write_columns
-from plumdp.result.printing import plain_number
+from plumdp.result.printing import outward, plain_number
 from plumdp.result.show import Page, as_html, as_text
 
 CHOICE_COLUMNS = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")

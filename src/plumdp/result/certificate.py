@@ -14,91 +14,21 @@ from typing import Any, Literal
 
 from plumdp.base.clock import NO_STAGE
 from plumdp.base.errors import DataError, Option, require_kind
-from plumdp.base.json_values import Confidence, Finite, Share, json_value
-from plumdp.base.vocabulary import Status as Status
-from plumdp.confidence.sets import Guarantee
+from plumdp.base.json_values import Confidence, Finite, Share, digest, json_value
+from plumdp.base.vocabulary import CHANGED, RELAXATION_WORDS, Guarantee, Relaxation, Status
 from plumdp.data.counts import TransitionCounts, counts_of
-from plumdp.data.logs import Log
-from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
-from plumdp.data.same_files import LogFile
+from plumdp.data.log import Log
+from plumdp.data.quality import DataQuality
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.text import listing, number_of, one_line
-from plumdp.region.conflict import CHANGED
-from plumdp.relaxation.relax import RELAXATIONS
-from plumdp.relaxation.relax import Relaxation as Relaxation
+from plumdp.model.text import listing, one_line
 from plumdp.result.findings import Findings, Rung
-from plumdp.result.folder import digest, write_results
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import GUARANTEES, approximately, shares, verdict_on_model
-from plumdp.result.printing import outward as outward
-from plumdp.result.printing import percent as percent
+from plumdp.result.printing import GUARANTEES, approximately, outward, percent, shares, verdict_on_model
 from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
-
-
-@dataclass(frozen=True)
-class DataQuality:
-    """The number of steps that a claim rests on, and the report of the log they come from, if they come from one.
-
-    >>> print(DataQuality(12_345, None))
-    12,345 steps
-    """
-
-    steps: int
-    report: IngestionReport | None
-
-    @property
-    def contradicting(self) -> int:
-        """The number of rows that show what the graph of the model says cannot happen."""
-        return 0 if self.report is None else self.report.contradicting
-
-    @property
-    def contradiction(self) -> str:
-        """What these rows show, or nothing."""
-        return "" if self.report is None else "; ".join(self.report.reasons(CONTRADICTING))
-
-    @property
-    def unreadable(self) -> int:
-        """The number of rows that were left out because they do not show which transition was taken."""
-        return 0 if self.report is None else self.report.unreadable
-
-    @property
-    def absence(self) -> str:
-        """Why there are no data, or nothing if there are some."""
-        if self.steps:
-            return ""
-        if self.report is None:
-            return "there are no data (all counts are 0)"
-        if not self.report.total:
-            return "there are no data (the log has 0 rows)"
-        if self.report.has_single_rows:
-            return f"there are no data ({SINGLE_ROWS})"
-        return f"there are no data (none of the {self.report.total:,} rows of the log is a transition of the model)"
-
-    def __str__(self) -> str:
-        steps = number_of(self.steps, "step")
-        if self.report is None:
-            return steps
-        return self.report.summary if self.report.matched == self.steps else f"{steps}; {self.report.summary}"
-
-
-def data_provenance(counts: TransitionCounts) -> dict[str, str]:
-    """Return the sources of the data as entries of a certificate's provenance: files, and other parts of a sum."""
-    report, parts = counts.report, contents(counts)
-    if not (report and report.files) and len(parts) < 2:
-        return {}
-    read = {"data read": report.read} if report is not None and report.read else {}
-    return {f"data {number}": str(part) for number, part in enumerate(parts, 1)} | read
-
-
-def contents(counts: TransitionCounts) -> list[LogFile | str]:
-    """Return all data that counts are made of: files, and names of other parts of a sum."""
-    files = () if counts.report is None else counts.report.files
-    return [*files, *(part.name for part in counts.parts if not part.is_file)]
-
 
 SCHEMA = "plumdp/certificate/1"
 
-_WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
+_WORDS: dict[str, str] = {**RELAXATION_WORDS, "untied": "without the expressions"}
 _OF_TABLES = {
     "interval": "each row within its intervals",
     "coupled": "bets on the value of this policy, and each row within its intervals",
@@ -385,6 +315,8 @@ class Certificate:
             sizes = [self.provenance.get(name) for name in ("expressions", "steps")]
             if sizes != [model.fingerprint, f"{data[1].total}"]:
                 raise DataError("the certificate rests on another model or other counts: give what was certified")
+        from plumdp.result.folder import write_results  # what is shown is read without what writes it
+
         write_results([(self, findings)], path, data=data, witnesses=[witness] if witness else (), force=force)
 
     def to_dict(self) -> dict[str, Any]:

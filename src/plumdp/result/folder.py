@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
 from typing import Any, Protocol
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.json_values import digest
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.data_file import write_data
@@ -164,11 +164,6 @@ def _write_files(
 def column_kind(kind: Any) -> str:
     """Return the type of a column of the policy's file in words, so that it is read as it was written."""
     return {"b": "truth", "i": "integer", "f": "share"}.get(kind.kind, "text")
-
-
-def digest(content: bytes) -> str:
-    """Return the hash of the content of a file."""
-    return blake2b(content, digest_size=16).hexdigest()
 
 
 def digest_of_content(content: dict[str, Any]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from math import floor, isfinite, log10
 
-from plumdp.base.vocabulary import Status
-from plumdp.confidence.sets import Guarantee
+from plumdp.base.vocabulary import Guarantee, Status
 
 GUARANTEES = {
     Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",

@@ -14,40 +14,27 @@ from plumdp.base.threads import run_parallel
 from plumdp.model.graph import Indices
 from plumdp.model.objectives import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
-from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, require_problem, solution_of
+from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, solution_of
 from plumdp.solver.reduce import TO_CHAIN, reduce
 from plumdp.solver.solve import solve
 
 
 def evaluate(
-    imdp: IntervalMDP | IntervalModel,
+    imdp: IntervalMDP,
     policy: Policy,
-    objective: Objective | str,
+    objective: Objective,
     *,
     nature: Nature | None = None,
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
 ) -> Solution:
-    """Return certified values of a policy, given by a choice for each state or a probability for each choice.
-
-    The policy of a certificate may be given as well.
-
-    >>> from plumdp import case_study
-    >>> from plumdp.stages import instantiate
-    >>> study = case_study("betting:25")
-    >>> mdp = instantiate(study.model, study.true_point)
-    >>> best = solve(mdp, study.objective)
-    >>> values = evaluate(mdp, best.policy, study.objective)
-    >>> print(f"{values.lower[0]:.6f}")
-    19.042863
-    """
-    mdp, asked = require_problem("evaluate", imdp, objective)
-    given = check_policy(mdp.graph, policy)
-    player: Nature = nature or asked.nature or "robust"
-    return evaluate_all([mdp], given, asked, [player], precision=precision, max_sweeps=max_sweeps)[0]
+    """Return certified values of a policy, given by a choice for each state or a probability for each choice."""
+    given = check_policy(imdp.graph, policy)
+    player: Nature = nature or objective.nature or "robust"
+    return evaluate_all([imdp], given, objective, [player], precision=precision, max_sweeps=max_sweeps)[0]
 
 
 def evaluate_all(

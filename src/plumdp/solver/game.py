@@ -11,8 +11,7 @@ import numpy.typing as npt
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objectives import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RowRegion
-from plumdp.relaxation.row_polytopes import RowPolytopes
+from plumdp.relaxation.row_regions import RowPolytopes, RowRegion
 from plumdp.solver import graph_kernels
 from plumdp.solver.graph_kernels import GameRows, Predecessors
 

@@ -14,11 +14,9 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
-from plumdp.model.language.property import as_objective
-from plumdp.model.objectives import Nature, Objective, is_objective
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.objectives import Nature, Objective
 from plumdp.model.text import html_table, number_of, one_line
-from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
+from plumdp.relaxation.intervals import IntervalMDP
 
 _TOGETHER = 2**15  # states that are looked at together, so that what is calculated of them stays in the cache
 
@@ -116,33 +114,6 @@ class Reduction(Generic[MDP]):
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and how much there is to do."""
-
-
-def require_problem(
-    function: str, model: IntervalMDP | IntervalModel, objective: Objective | str
-) -> tuple[IntervalMDP, Objective]:
-    """Return an interval MDP with an objective, or refuse anything else and say what to write instead."""
-    if isinstance(model, IntervalModel):
-        return model.mdp, as_objective(objective, model)
-    if isinstance(model, ParametricMDP):
-        raise ModelError(
-            f"{function} takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) "
-            "for its probabilities at a point, or certify(model, counts, objective) for what data say"
-        )
-    if not isinstance(model, IntervalMDP):
-        raise ModelError(
-            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(model).__name__}"
-        )
-    if isinstance(objective, str):
-        raise ModelError(
-            f"an interval MDP has no labels that a text could name: give {function} an IntervalModel, or the objective "
-            "parse_property(text, model)"
-        )
-    if not is_objective(objective):
-        raise ModelError(
-            f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
-        )
-    return model, objective
 
 
 def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:

@@ -11,7 +11,7 @@ from plumdp.base.errors import ModelError
 from plumdp.base.threads import thread_limit
 from plumdp.model.objectives import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
-from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.by_sweeps import solve_average, solve_discounted
@@ -20,14 +20,14 @@ from plumdp.solver.component_bounds import bound_part, propose_part
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, Progress, Solution, SolverStatus, check_request, require_problem, solution_of
+from plumdp.solver.problem import Problem, Progress, Solution, SolverStatus, check_request, solution_of
 from plumdp.solver.qualitative import decide_certain
 from plumdp.solver.reduce import TO_GAME, reduce
 
 
 def solve(
-    imdp: IntervalMDP | IntervalModel,
-    objective: Objective | str,
+    imdp: IntervalMDP,
+    objective: Objective,
     *,
     nature: Nature | None = None,
     precision: float = 1e-6,
@@ -39,7 +39,6 @@ def solve(
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
-    The objective may be a text if the model has labels, as one of ``read_interval_model`` has (see ``parse_property``).
     ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent). The precision is relative
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
@@ -55,14 +54,13 @@ def solve(
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")
     19.042863 19.042863 converged
     """
-    mdp, asked = require_problem("solve", imdp, objective)
-    check_request(mdp, asked, precision)
-    player: Nature = nature or asked.nature or "robust"
+    check_request(imdp, objective, precision)
+    player: Nature = nature or objective.nature or "robust"
     if player not in ("robust", "optimistic"):
         raise ModelError(f"nature={player!r}: choose 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
-        check_policy(mdp.graph, start.policy)
-    game = reduce(Problem(mdp, asked, None, player, start), TO_GAME)
+        check_policy(imdp.graph, start.policy)
+    game = reduce(Problem(imdp, objective, None, player, start), TO_GAME)
     with thread_limit(threads):
         return game.invert(solve_reduced(game.problem, precision, max_sweeps, progress, prepared))
 

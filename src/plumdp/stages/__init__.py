@@ -2,5 +2,5 @@
 
 from plumdp.region.build import build_region as build_region
 from plumdp.relaxation.intervals import instantiate as instantiate
-from plumdp.solver.evaluate import evaluate as evaluate
-from plumdp.solver.solve import solve as solve
+from plumdp.stages.solving import evaluate as evaluate
+from plumdp.stages.solving import solve as solve

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_parts
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
-from plumdp.confidence.sets import OF_SET, TESTS, Counted, Evidence, Guarantee, graph_alone
+from plumdp.confidence.sets import OF_SET, TESTS, Counted, Evidence, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only

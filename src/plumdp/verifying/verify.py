@@ -13,8 +13,8 @@ from flint import fmpq
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.quality import DataQuality
 from plumdp.model.parametric import ParametricMDP
-from plumdp.result.certificate import DataQuality
 from plumdp.result.data_file import difference
 from plumdp.result.folder import DATA, WITNESS
 from plumdp.verifying.look import Look, NotCompared, Own

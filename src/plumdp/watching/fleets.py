@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import LogForm
+from plumdp.base.vocabulary import LogForm
 from plumdp.data.duckdb_tables import is_data
 from plumdp.data.logs import is_paths
 from plumdp.data.mappings import Actions, StateMaps

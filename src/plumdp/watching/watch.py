@@ -20,9 +20,8 @@ import numpy as np
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
+from plumdp.base.vocabulary import Guarantee, LogForm
 from plumdp.certifying.since import BY_LOOKING, with_share
-from plumdp.confidence.sets import Guarantee
-from plumdp.data.columns import LogForm
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.files import is_counts_file, read_counts

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray
-from plumdp.relaxation.relax import RowEllipsoid, RowRegion
-from plumdp.relaxation.row_polytopes import RowPolytopes
+from plumdp.relaxation.row_regions import RowEllipsoid, RowPolytopes, RowRegion
 from plumdp.solver.nature import ellipsoid, interval, vertices
 
 Unsigned = npt.NDArray[np.uint32]

@@ -15,7 +15,7 @@ import numpy as np
 from plumdp.base.compiled import compiled, compiled_leaf
 from plumdp.base.rounding import SQUARES_UNDERFLOW as UNDERFLOW
 from plumdp.base.rounding import UNIT
-from plumdp.relaxation.relax import CUT, OUTSIDE
+from plumdp.relaxation.row_regions import CUT, OUTSIDE
 from plumdp.solver.nature.interval import infinite_row
 from plumdp.solver.nature.shared import interval_move, make_loops
 

@@ -1,0 +1,73 @@
+"""``WholeRuns``: what ``read_whole_runs`` returns, the states and actions of runs; nothing here reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError, Option
+from plumdp.data.same_files import LogFile
+from plumdp.model.graph import FloatArray, Indices
+from plumdp.model.text import listing, number_of, one_line
+from plumdp.model.values import Codes, shown
+
+_OF_ROWS = ("label", "state", "action")
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRuns:
+    """The states of runs and the actions taken there, by run and step; the last state of a run has no action."""
+
+    names: npt.NDArray[Any]  # (n_runs)
+    first: Indices  # (n_runs + 1): the first row of each run, and the number of rows
+    label: npt.NDArray[Any]  # (n_rows): the step as the log has it
+    state: Codes  # (n_rows)
+    action: Codes  # (n_rows): -1 in the last row of each run
+    only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
+    files: tuple[LogFile, ...] = ()
+    expected: float | None = None  # runs that were announced before there were any; then names put runs in order
+    return_range: tuple[float, float] | None = None  # between which all returns lie, if somebody said so beforehand
+    arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
+    chance: FloatArray | None = None  # (n_runs): with which its arm was drawn
+    task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
+    arms: tuple[str, ...] = ()  # that were chosen of these, in this order
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self), "run"), number_of(len(self.state) - len(self), "step"))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def run(self) -> Indices:
+        """The run of each row, by number."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    @property
+    def time(self) -> Indices:
+        """The number of steps before each row."""
+        return np.arange(len(self.state)) - self.first[self.run]
+
+    def of(self, *arms: str) -> WholeRuns:
+        """Return the runs of some arms; where arms are compared, the first is compared to the second."""
+        if self.arm is None:
+            raise DataError("these runs have no arms; name their column with ", Option("columns", {"arm": ...}))
+        there = [*np.unique(self.arm)]
+        unknown = [each for each in arms if each not in there]
+        if unknown or not arms:
+            raise DataError(f"{', '.join(unknown) or 'no arm'}: choose arms of {listing(there)}")
+        keep, n_all = np.flatnonzero(np.isin(self.arm, arms)), len(there)
+        chosen: dict[str, Any] = {name: getattr(self, name)[np.isin(self.run, keep)] for name in _OF_ROWS}
+        of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
+        chosen |= {name: None if each is None else each[keep] for name, each in of_runs.items()}
+        chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
+        if n_all > 2 or len(arms) != n_all:
+            chosen["chance"] = None  # among these arms it would be another one, which nobody wrote down
+        return replace(self, **chosen, arms=arms)
+
+    def place(self, row: int) -> str:
+        """Return the name of the run and the step of a row, for messages."""
+        return f"run {shown(self.names[self.run[row]])}, step {shown(self.label[row])}"

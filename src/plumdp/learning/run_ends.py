@@ -1,0 +1,41 @@
+"""Bounds on values by whole runs, as one of the constraints of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.confidence.bets import HalfSpace
+from plumdp.model.question import Question
+
+
+@dataclass(frozen=True, eq=False)
+class RunEnds:
+    """Bounds on the value of a policy, or on that less the value of another one, by what whole runs earned."""
+
+    question: Question
+    policies: tuple[npt.NDArray[Any], ...]  # one; or two, the value of the second of which is subtracted
+    lower: float
+    upper: float
+    error: float
+
+    def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]]) -> bool:
+        """Return whether these are bounds on the value of a policy, or on its difference to a second one."""
+        are_same = len(self.policies) == len(policies) and all(map(np.array_equal, self.policies, policies))
+        return are_same and self.question.digest == question.digest
+
+    @property
+    def intervals(self) -> None:
+        """None, as single expressions are not bounded."""
+
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none, as nothing is said about parameters."""
+        return ()
+
+    def widened(self, misfit: float) -> RunEnds:
+        """Return the same bounds, as they do not rest on the model's rows."""
+        return self
