@@ -46,7 +46,7 @@ values."""
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
 """From loose to tight; ``RELAXATIONS`` says of each which parameters its bounds allow for."""
 
-RELAXATION_WORDS: Mapping[Relaxation, str] = {
+RELAXATION_WORDS: Mapping[str, str] = {
     "interval": "interval by interval",
     "parameter": "parameter-wise",
     "expression": "expression-wise",
@@ -56,6 +56,7 @@ RELAXATION_WORDS: Mapping[Relaxation, str] = {
 """How certificates call them."""
 
 EPISODE = "episode"  # the column that names runs
+AFTER = "after"  # of looks: when an end was entered before one, 0 otherwise
 
 CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import EPISODE, LogForm
+from plumdp.base.vocabulary import AFTER, EPISODE, LogForm
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
-from plumdp.model.gaps import AFTER
 from plumdp.model.graph import Graph
 
 Source: TypeAlias = str | MappingNode
@@ -32,7 +31,7 @@ N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered a
 FIRST_COUNTS = tuple(f"n_first_{4 * 4**i}" for i in range(7))  # of counts: those of so many runs
 MOMENT = "moment of the step"  # within the period that the step is; no variable is called so
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
-PLACE_OF_ROW, PLACES_OF_ROWS = "place_of_row", "places_of_rows"  # the number of the file, and of the row in it
+PLACES_OF_ROWS = "places_of_rows"
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
@@ -301,11 +300,6 @@ def _hint(missing: Sequence[str], mapping: StateMapping) -> tuple[str | Option, 
 def column_of(source: Source) -> str:
     """Return the column that a source is, or is made of alone."""
     return source if isinstance(source, str) else source.columns()[0]
-
-
-def quoted(name: str) -> str:
-    """Return a name as DuckDB writes it between quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _require_distinct(names: Sequence[str]) -> None:

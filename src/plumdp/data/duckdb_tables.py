@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
-from plumdp.data.columns import PLACE_OF_ROW, quoted
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
+from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -95,11 +95,6 @@ def _watch(connection: Any) -> None:
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = true")
         connection.execute("SET enable_progress_bar_print = false")
-
-
-def literal(text: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def find_files(source: str | Path | Sequence[str | Path]) -> list[str]:

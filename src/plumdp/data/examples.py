@@ -12,10 +12,11 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
-from plumdp.data.columns import PLACE, PLACE_OF_ROW, STEP, quoted
-from plumdp.data.duckdb_tables import column_types, literal, pages
+from plumdp.data.columns import PLACE, STEP
+from plumdp.data.duckdb_tables import column_types, pages
 from plumdp.data.ingestion import Offender, TransitionCounter
 from plumdp.data.mapping_sql import DATES
+from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.periods import spacing_in_words
 from plumdp.data.report import KINDS, REJECTED, BrokenEpisode, RepeatedStep
 from plumdp.data.reward_values import value_columns

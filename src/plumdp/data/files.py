@@ -21,10 +21,10 @@ from plumdp.data.duckdb_tables import (
     column_types,
     columns_of,
     connect,
-    literal,
     metadata_of,
     write_parquet,
 )
+from plumdp.data.names import literal
 from plumdp.data.report import report_from
 from plumdp.data.same_files import DataPart
 from plumdp.data.seen import Seen

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Steps
+from plumdp.base.vocabulary import AFTER, Steps
 from plumdp.data.columns import ACTION, NEXT_AFTER, ONLY_ACTION, UNKNOWN
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.report import Kind
-from plumdp.model.gaps import AFTER, PARTLY, action_after, is_chain
+from plumdp.model.gaps import PARTLY, action_after, is_chain
 from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.values import Codes, whole

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import LogForm
-from plumdp.data.columns import LARGEST_STEP, STEP, Source, not_steps, quoted
+from plumdp.data.columns import LARGEST_STEP, STEP, Source, not_steps
 from plumdp.data.mapping_language import COMPARISONS, OF_TEXTS, Kind, MappingNode
 from plumdp.data.mappings import OUTSIDE
+from plumdp.data.names import quoted
 
 _LARGEST = "1.7976931348623157e308"  # of all finite numbers
 _LONGEST = 100_000  # characters

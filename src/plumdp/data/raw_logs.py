@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Decimal
-from plumdp.data.columns import quoted
+from plumdp.data.names import quoted
 
 PLAIN = "utf-8"
 FIRST_RUNS, _PLACE = "first_runs", "place_among_rows"

@@ -25,7 +25,6 @@ from plumdp.data.columns import (
     ONLY_ACTION,
     PARTIAL,
     PLACE,
-    PLACE_OF_ROW,
     PLACES_OF_ROWS,
     RUN,
     RUN_NUMBER,
@@ -40,7 +39,6 @@ from plumdp.data.columns import (
     needed_sources,
     next_columns,
     partial_source,
-    quoted,
     source_columns,
     state_columns,
     with_looks,
@@ -50,6 +48,7 @@ from plumdp.data.log_pilots import LogPilot, pilot_of_log
 from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.names import PLACE_OF_ROW, quoted
 from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values

@@ -16,13 +16,11 @@ from plumdp.data.columns import (
     NEXT_AFTER,
     PARTIAL,
     PLACE,
-    PLACE_OF_ROW,
     STAGE,
     STEP,
     Source,
     column_of,
     next_columns,
-    quoted,
 )
 from plumdp.data.duckdb_tables import (
     FILE,
@@ -31,7 +29,6 @@ from plumdp.data.duckdb_tables import (
     column_types,
     columns_of,
     keeps_order,
-    literal,
     numbered_scan,
     pages,
     scan,
@@ -42,6 +39,7 @@ from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
+from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
 from plumdp.data.raw_logs import FIRST_RUNS, PLAIN_TEXT, FirstRuns, TextFormat, first_runs_sql, part_sql
 from plumdp.data.same_files import OF_FRAME

@@ -16,16 +16,10 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.base.vocabulary import Form as Form
-from plumdp.data.columns import (
-    ACTION,
-    STEP,
-    needed_columns,
-    next_columns,
-    quoted,
-    state_columns,
-)
+from plumdp.data.columns import ACTION, STEP, needed_columns, next_columns, state_columns
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
+from plumdp.data.duckdb_tables import Block, Progress, connect, watched
+from plumdp.data.names import literal, quoted
 from plumdp.data.pilots import is_wanted, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split
 from plumdp.data.same_files import DataPart, new_parts

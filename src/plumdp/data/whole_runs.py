@@ -18,7 +18,6 @@ from plumdp.data.columns import (
     columns_of_runs,
     find_columns,
     next_columns,
-    quoted,
     source_columns,
     state_columns,
 )
@@ -28,6 +27,7 @@ from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
+from plumdp.data.names import quoted
 from plumdp.data.run_record import WholeRuns
 from plumdp.data.same_files import LogFile, describe_files
 from plumdp.data.sql import select_sql

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.vocabulary import AFTER
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, offset_type, read_only
@@ -27,7 +28,7 @@ _Looks: TypeAlias = list[tuple[int, str, Row]]  # of a state and action: the gap
 
 WAIT = "wait"  # the action of looks at a chain
 PARTLY = "ended or not"  # behind the action of looks that see no more than that
-AFTER, OTHER = "after", -1  # when an end was entered before a look, 0 otherwise; its value for whatever has not ended
+OTHER = -1  # the value of ``AFTER`` for whatever has not ended
 LONGEST = 60  # steps between two looks
 _MOST = 20_000  # transitions that are counted
 

@@ -4,7 +4,7 @@ A product multiplies states only: each of its choices has the row of a choice of
 so that what data say about the parameters stays the same. It is built from the initial state, one array at a time for
 all states that are found at once. With a step counter it has no way back, and an objective with a number of steps
 becomes one without: the run is over when the counter is. If that is too large, it may be made of the choices alone that
-some policies take (``Kept``), as a policy that counts steps reaches few pairs of a state and a step.
+some policies take (``keep``), as a policy that counts steps reaches few pairs of a state and a step.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ Allowance: TypeAlias = Callable[[Indices, Indices, Indices], BoolArray]
 Product: TypeAlias = tuple[ParametricMDP, Objective]
 """A product of a model with memory, and the question on it."""
 
-Kept: TypeAlias = BoolArray
-"""The choices that a product is made of, for each memory (n_memory, n_choices)."""
-
 MOST_TRANSITIONS = 10_000_000  # of a product
 _MOST_KEPT = 2_000_000_000  # bytes
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
@@ -59,7 +56,7 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
     return product
 
 
-def count_steps(model: ParametricMDP, objective: Objective, *, keep: Kept | None = None) -> Product | str:
+def count_steps(model: ParametricMDP, objective: Objective, *, keep: BoolArray | None = None) -> Product | str:
     """Return the product with a step counter and the objective there, or why there is none, in words.
 
     Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
@@ -87,12 +84,12 @@ def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
     return (objective.n_steps + 1) * model.graph.n_choices <= _MOST_KEPT
 
 
-def among(keep: Kept) -> Allowance:
+def among(keep: BoolArray) -> Allowance:
     """Return a test for the choices that are kept: at least one in each state that these lead to."""
     return lambda memory, state, choice: np.asarray(keep[memory, choice])
 
 
-def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
+def no_choices(model: ParametricMDP, objective: Objective) -> BoolArray:
     """Return an array for the choices that a step counter is made for, none yet but one wherever a run is over."""
     assert objective.n_steps is not None
     keep = np.zeros((objective.n_steps + 1, model.graph.n_choices), dtype=np.bool_)

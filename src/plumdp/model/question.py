@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import Graph, Indices
+from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.language.property import as_objective
-from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, with_memory
+from plumdp.model.memory import count_steps, may_count_few, no_choices, with_memory
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
@@ -153,7 +153,7 @@ def may_narrow(question: Question) -> bool:
     return bool(question.forgets) and may_count_few(question.model, question.objective)
 
 
-def narrowed(question: Question, keep: Kept) -> Question:
+def narrowed(question: Question, keep: BoolArray) -> Question:
     """Return a question about policies that take the kept choices only, or the same one if these are too many."""
     product = count_steps(question.model, question.objective, keep=keep)
     return question if isinstance(product, str) else Question(*product)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.model.graph import Graph
-from plumdp.model.memory import Kept
+from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.named_policy import (
     action_column,
     choices_of_rows,
@@ -46,7 +45,7 @@ def read_csv(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     return policy_of_rows(str(path), graph, state, table[action], None if shares is None else shares.tolist())
 
 
-def read_kept(path: str | Path, graph: Graph, keep: Kept) -> Kept:
+def read_kept(path: str | Path, graph: Graph, keep: BoolArray) -> BoolArray:
     """Return the choices of a CSV file for each step, where the file has a column for the steps before the action."""
     table = read_table(path)
     *variables, step, action = table

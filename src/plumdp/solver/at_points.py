@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.memory import Kept
+from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.model.objectives import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
@@ -78,7 +77,7 @@ class PointSolver:
         self._first = self._first or (point, self.last)
         return self.last.policy
 
-    def keep_best(self, mdp: IntervalMDP, keep: Kept) -> None:
+    def keep_best(self, mdp: IntervalMDP, keep: BoolArray) -> None:
         """Add the best choice at a point, or against nature, for each state and each number of steps taken."""
         ready = prepare(mdp, self._objective, like=self._prepared_for(mdp))
         keep_best(ready.objective, ready.facing(), self._model.graph, keep)

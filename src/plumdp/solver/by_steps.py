@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumdp.base.rounding import UP
-from plumdp.model.graph import Graph, read_only
-from plumdp.model.memory import Kept
+from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.solver.layout import SweepLayout
 from plumdp.solver.problem import Progress, Solution, SolverStatus
@@ -61,7 +60,7 @@ def first_alike(objective: Objective) -> int:
     return 0 if isinstance(objective, Reward) else objective.n_steps  # what another objective does is not known
 
 
-def keep_best(objective: Objective, layout: SweepLayout, graph: Graph, keep: Kept) -> None:
+def keep_best(objective: Objective, layout: SweepLayout, graph: Graph, keep: BoolArray) -> None:
     """Add the best choice of each state at each step, by one pass for each step: proposals, and nothing is proved."""
     n_steps = objective.n_steps
     assert n_steps is not None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.objectives import Nature, Objective
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 

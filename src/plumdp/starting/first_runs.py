@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import quoted
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
+from plumdp.data.names import quoted
 from plumdp.model.table_model import state_type
 from plumdp.model.text import number_of
 from plumdp.starting.proposal import as_value, is_whole, state_formula

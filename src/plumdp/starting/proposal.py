@@ -14,10 +14,10 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import CutOff, Order
-from plumdp.data.columns import quoted
 from plumdp.data.log import Log
 from plumdp.data.log_models import model_from_log
 from plumdp.data.logs import read_log
+from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.language.predicate import parse_predicate

@@ -17,10 +17,10 @@ from math import log, sqrt
 from typing import Any
 
 from plumdp.base.vocabulary import Decimal
-from plumdp.data.columns import quoted
 from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import MappingNode, parse_mapping
 from plumdp.data.mapping_sql import NUMBERS, is_time, mapped_sql
+from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
 
 _WORDS = {

@@ -11,10 +11,10 @@ from typing import Any
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Decimal, Order
-from plumdp.data.columns import quoted
 from plumdp.data.duckdb_tables import broken_lines
 from plumdp.data.logs import files_of
 from plumdp.data.mappings import StateMaps
+from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog, TextFormat, as_raw, raw_log
 from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
