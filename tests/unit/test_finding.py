@@ -12,8 +12,8 @@ from plumdp.explaining.finding import (
     expression_rows,
     expression_weights,
     outlines,
-    telling_variables,
 )
+from plumdp.result.telling_variables import telling_variables
 
 
 def learned_study(name, runs, **options):

@@ -14,9 +14,9 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.likelihood import best_point
-from plumdp.explaining.check import CellResiduals, describe_residual
+from plumdp.explaining.check import describe_residual
 from plumdp.fit.diagnosis import diagnose, examine, in_words
-from plumdp.fit.residuals import Residuals
+from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.plots.lists import draw_residuals, plot_residuals
 from plumdp.plots.style import GREY
 

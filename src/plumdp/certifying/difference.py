@@ -33,6 +33,8 @@ class Difference:
     What they prove holds for every margin at once, so that a margin may be chosen after looking.
     """
 
+    picture: ClassVar = "difference"
+
     lower: float
     upper: float
     first: Certificate

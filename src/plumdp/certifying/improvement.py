@@ -35,6 +35,8 @@ class Improvement:
     ``difference`` is that of the best policy that was found to the baseline, also if it is not certified to be better.
     """
 
+    picture: ClassVar = "difference"
+
     difference: Difference
     baseline: str  # in words
     n_compared: int  # policies whose difference to the baseline was bounded; all of these bounds hold jointly

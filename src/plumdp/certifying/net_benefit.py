@@ -63,6 +63,8 @@ class Strategy:
 class NetBenefit:
     """The policies with the largest net benefits, in the order of the willingness to pay. All of it holds jointly."""
 
+    picture: ClassVar = "net benefit"
+
     strategies: tuple[Strategy, ...]
     willingness: Range
 

@@ -18,7 +18,8 @@ from plumdp.data.run_record import WholeRuns
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, first_of_best, in_words
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
-from plumdp.fit.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
+from plumdp.fit.residual_counts import CellResiduals, Residuals
+from plumdp.fit.residuals import ClassOutcomes, cell_residuals, class_residuals, row_residuals
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import listing, number_of, one_line
@@ -26,17 +27,6 @@ from plumdp.result.printing import hidden, outward, percent, weak_evidence
 from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MOST_RECORDS = 20  # of classes and of single rows that a table shows
-
-
-@dataclass(frozen=True, eq=False)
-class CellResiduals:
-    """Counts of a change in each cell of a state variable or action, beside expected counts."""
-
-    kind: str  # "variable" or "action"
-    name: str
-    change: str  # such as "money goes up"
-    cells: tuple[str, ...]  # (n)
-    residuals: Residuals  # (n)
 
 
 def residuals_by_cell(examination: Examination) -> list[CellResiduals]:
@@ -169,6 +159,8 @@ class ModelCheck:
     kind. They say where to look, but they are not tests. ``proposals`` are the tests of ties that were proposed, each
     with a p-value of its own, and that of memory, which is part of the model's.
     """
+
+    picture: ClassVar = "residuals"
 
     p_value: float | None
     confidence: float

@@ -20,9 +20,9 @@ from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.log import Log
 from plumdp.explaining.advice import advise
-from plumdp.explaining.check import CellResiduals, check_model
-from plumdp.explaining.finding import count_expressions, expression_rows, outlines, table_rows, telling_variables
-from plumdp.fit.residuals import Residuals
+from plumdp.explaining.check import check_model
+from plumdp.explaining.finding import count_expressions, expression_rows, outlines, table_rows
+from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.objectives import digest
@@ -31,6 +31,7 @@ from plumdp.model.policy import Policy, memory_of
 from plumdp.model.question import PRACTICE, Question, ask, is_practice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
+from plumdp.result.telling_variables import telling_variables
 
 
 @of_learned

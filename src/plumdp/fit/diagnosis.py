@@ -22,10 +22,10 @@ from plumdp.fit.explanations import (
     explain_by_rows,
 )
 from plumdp.fit.model_fit import ModelFit
+from plumdp.fit.residual_counts import Residuals
 from plumdp.fit.residuals import (
     Change,
     FittedRows,
-    Residuals,
     cell_residuals,
     find_changes,
     fitted_rows,

@@ -22,6 +22,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.contrasts import NONE, Contrast, find_contrasts
 from plumdp.data.counts import TransitionCounts
+from plumdp.fit.residual_counts import Residuals, ratio
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -154,37 +155,6 @@ _LEAST_SHARE = 1e-3  # of a variance that the estimate leaves: below it, the est
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
-    """The counts of some events, their expected counts, and the standard deviations of the differences."""
-
-    observed: FloatArray  # (n)
-    expected: FloatArray  # (n)
-    observations: FloatArray  # (n): how often each could have happened
-    deviation: FloatArray  # (n): standard deviation of observed less expected; 0 where nothing can differ
-
-    @property
-    def difference(self) -> FloatArray:
-        """The share of each event (n) in the data less its probability in the model."""
-        return _ratio(self.observed - self.expected, self.observations)
-
-    @property
-    def margin(self) -> FloatArray:
-        """The standard deviation of the difference (n)."""
-        return _ratio(self.deviation, self.observations)
-
-    @property
-    def standardised(self) -> FloatArray:
-        """The difference in standard deviations (n)."""
-        return _ratio(self.observed - self.expected, self.deviation)
-
-    @property
-    def evidence(self) -> FloatArray:
-        """Half the square of the standardised residual (n), in nats, an estimate for ordering and not a test."""
-        half_squares: FloatArray = self.standardised**2 / 2
-        return half_squares
-
-
-@dataclass(frozen=True, eq=False)
 class Change:
     """Something that a step may do, in words, and the transitions that do it."""
 
@@ -223,7 +193,7 @@ def class_residuals(rows: FittedRows) -> ClassOutcomes:
     n_rows = np.bincount(outcome[is_first], minlength=m).astype(np.int32)
     observations = sums(outcome[is_first], rows.visits[is_first], m)
     observed, expected = sums(outcome, rows.observed, m), sums(outcome, rows.expected, m)
-    share = _ratio(expected, observations)  # equal ones of a row are one outcome
+    share = ratio(expected, observations)  # equal ones of a row are one outcome
     covariance = expected[:, None] * rows.row_slopes[first]
     residuals = _residuals(observed, expected, observations, expected * (1 - share), covariance)
     return ClassOutcomes(
@@ -383,9 +353,3 @@ def _sums(cell: Indices, values: FloatArray, n_cells: int) -> FloatArray:
     """Return the sums of rows (n, k) by cell."""
     columns = [sums(cell, column, n_cells) for column in values.T]
     return np.stack(columns, axis=1) if columns else np.zeros((n_cells, 0))
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return a quotient, or zero where the divisor is zero."""
-    quotient: FloatArray = np.divide(above, below, out=np.zeros_like(above, dtype=np.float64), where=below > 0)
-    return quotient

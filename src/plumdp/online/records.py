@@ -41,6 +41,8 @@ class OnlineRun:
     100
     """
 
+    picture: ClassVar = "online"
+
     objective: str
     direction: Direction
     confidence: float

@@ -9,7 +9,6 @@ from typing import Any
 
 from plumdp.base.json_values import python_value
 from plumdp.base.vocabulary import Status
-from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
     BLACK,
@@ -29,7 +28,6 @@ from plumdp.plots.style import (
     plain_ticks,
 )
 from plumdp.result.findings import Rung
-from plumdp.watching.watch import Watch
 
 WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means
@@ -213,7 +211,7 @@ def draw_online(
     return axes.figure
 
 
-def draw_watch(axes: Any, watch: Watch) -> Any:
+def draw_watch(axes: Any, watch: Any) -> Any:
     """Draw the largest sum over starts in each stretch of parts that is kept, and alarms, and return the figure."""
     axes, stream = axes_in(axes, PHONE, 3.2), watch.state.stream
     limit, first = watch.state.plan.thresholds["rows"], watch.n_parts - stream.n
@@ -235,7 +233,7 @@ def draw_watch(axes: Any, watch: Watch) -> Any:
     return axes.figure
 
 
-def draw_net_benefit(axes: Any, found: NetBenefit) -> Any:
+def draw_net_benefit(axes: Any, found: Any) -> Any:
     """Draw the bounds on the net benefit of each policy, with a thick line where it is best, and return the figure."""
     axes, handles = axes_in(axes, PHONE, 3.4 + 0.1 * len(found.strategies)), []
     for number, each in enumerate(found.strategies):

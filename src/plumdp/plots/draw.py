@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, require_kind
-from plumdp.certifying.difference import Difference
-from plumdp.certifying.improvement import Improvement
-from plumdp.certifying.net_benefit import NetBenefit
-from plumdp.explaining.check import CellResiduals, ModelCheck
-from plumdp.explaining.finding import telling_variables
-from plumdp.fit.residuals import Residuals
+from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.model.text import one_line
-from plumdp.online.records import OnlineRun
 from plumdp.plots.curves import draw_difference, draw_ladder, draw_net_benefit, draw_online, draw_watch
 from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.policy_map import axes_of_map, draw_policy
@@ -27,7 +21,7 @@ from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings, Outline
 from plumdp.result.policy_table import PolicyTable
-from plumdp.watching.watch import Watch
+from plumdp.result.telling_variables import telling_variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +183,9 @@ def _advice(axes: Any, of: Any, findings: Findings | None) -> Any:
 
 
 def _residuals(axes: Any, of: Any, findings: Findings | None) -> Any:
-    headline = of.headline if isinstance(of, ModelCheck) else "Residuals at the most likely parameters"
-    cells = of.cells if isinstance(of, ModelCheck) else cells_in(_needed("residuals", findings))
+    is_check = _is_shown_as("residuals", of)
+    headline = of.headline if is_check else "Residuals at the most likely parameters"
+    cells = of.cells if is_check else cells_in(_needed("residuals", findings))
     if not cells:
         where = "at two values of a variable or under two actions"
         raise DataError(f"there is nothing to draw: no choice with several outcomes was seen {where}")
@@ -213,10 +208,9 @@ def cells_in(findings: Findings) -> list[CellResiduals]:
 
 
 def _difference(axes: Any, of: Any, findings: Findings | None) -> Any:
-    between = of.difference if isinstance(of, Improvement) else of
-    require_kind(
-        between, (Difference, Certificate), "draw('difference', found) takes what difference or improve returns"
-    )
+    if not isinstance(of, Certificate):
+        _require_shown_as("difference", of, "draw('difference', found) takes what difference or improve returns")
+    between = of.difference if hasattr(of, "difference") else of  # that of an improvement
     asked = between.objective if isinstance(between, Certificate) else between.first.objective
     if not between.comparison:
         raise DataError("this certificate has no comparison: give what difference or improve returned")
@@ -224,22 +218,33 @@ def _difference(axes: Any, of: Any, findings: Findings | None) -> Any:
 
 
 def _net_benefit(axes: Any, of: Any, findings: Findings | None) -> Any:
-    require_kind(of, NetBenefit, "draw('net benefit', found) takes what net_benefit returns")
+    _require_shown_as("net benefit", of, "draw('net benefit', found) takes what net_benefit returns")
     return draw_net_benefit(axes, of)
 
 
 def _online(axes: Any, of: Any, findings: Findings | None, *, truth: float | None = None) -> Any:
-    require_kind(of, (OnlineRun, Sequence, Mapping), "draw('online', run) takes an OnlineRun, or its records")
+    if not isinstance(of, Sequence | Mapping):
+        _require_shown_as("online", of, "draw('online', run) takes an OnlineRun, or its records")
     named = of if isinstance(of, Mapping) else {"": of}
-    texts = {run.objective for run in named.values() if isinstance(run, OnlineRun)}
-    lists = {name: run.records if isinstance(run, OnlineRun) else list(run) for name, run in named.items()}
+    texts = {run.objective for run in named.values() if _is_shown_as("online", run)}
+    lists = {name: run.records if _is_shown_as("online", run) else list(run) for name, run in named.items()}
     shown = lists if isinstance(of, Mapping) else lists[""]
     return draw_online(axes, shown, objective=" / ".join(sorted(texts)), truth=truth)
 
 
 def _watch(axes: Any, of: Any, findings: Findings | None) -> Any:
-    require_kind(of, Watch, "draw('watch', watch) takes what watch returned")
+    _require_shown_as("watch", of, "draw('watch', watch) takes what watch returned")
     return draw_watch(axes, of)
+
+
+def _is_shown_as(kind: str, of: Any) -> bool:
+    """Return whether a result says that this picture shows it, so that pictures need not know who makes results."""
+    return getattr(of, "picture", None) == kind
+
+
+def _require_shown_as(kind: str, of: Any, wanted: str) -> None:
+    if not _is_shown_as(kind, of):
+        raise DataError(f"{wanted}, not {type(of).__name__}")
 
 
 _KINDS: Mapping[str, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.explaining.check import CellResiduals
+from plumdp.fit.residual_counts import CellResiduals
 from plumdp.model.text import cut, number_of
 from plumdp.plots.style import (
     BLACK,

@@ -154,6 +154,8 @@ class Watch:
     ``now``, ``since`` and ``window`` return certificates about today, which hold if nothing has changed since a part.
     """
 
+    picture: ClassVar = "watch"
+
     model: ParametricMDP
     state: WatchState
     question: Asked | None
