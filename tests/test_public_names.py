@@ -21,11 +21,7 @@ NAMES = [name for name in plumdp.__all__ if name not in NAMESPACES]
 def listed(namespace: str) -> list[str]:
     """Return the public names of a namespace, which its first file lists."""
     module = getattr(plumdp, namespace)
-    return (
-        [name for name in vars(module) if name[0] != "_"]
-        if namespace in ("decisions", "stages")
-        else list(module.__all__)
-    )
+    return [name for name in vars(module) if name[0] != "_"] if namespace == "decisions" else list(module.__all__)
 
 
 def public() -> dict[str, object]:
