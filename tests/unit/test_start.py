@@ -315,10 +315,11 @@ def test_results_say_that_costs_of_rows_without_an_action_are_left_out():
 
 def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_evidence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = pd.read_csv(Path(pl.__file__).parent / "data" / "tables" / "trial.csv")
+    file = Path(pl.__file__).parent / "data" / "tables" / "trial.parquet"
+    rows = pd.read_parquet(file)
     steps = rows[rows.patient > 535].treatment.notna().sum()
     assert plumdp("start", "example:trial").code == 0
-    for data in ([], ["example:trial"], [str(Path(pl.__file__).parent / "data" / "tables" / "trial.csv")]):
+    for data in ([], ["example:trial"], [str(file)]):
         assert f'"steps": {steps}' in plumdp("count", "example:trial", *data, "--json").out
     wrong = plumdp("start", "example:trail", "--force")
     assert "example:trail: there is no such example; there are example:flights and example:trial" in wrong.err
@@ -336,7 +337,7 @@ def test_a_comparison_on_which_bets_were_placed_has_a_report(tmp_path, monkeypat
     """Its report is made from the folder, which does not say which of both policies was announced."""
     monkeypatch.chdir(tmp_path)
     assert plumdp("start", "example:trial").code == 0
-    asked = ["-p", 'Pmin=? [ F<=3 status="ill" ]', "--sampling", "trajectories", "--confidence", "0.95", "-o", "out"]
+    asked = ["-p", 'Pmin=? [ F<=12 status="ill" ]', "--sampling", "trajectories", "--confidence", "0.95", "-o", "out"]
     assert plumdp("certify", "example:trial", *asked, *policies.split()).code in (0, 4)
     assert plumdp("report", "out").code == 0
 

@@ -112,10 +112,10 @@ def example_file(path: str) -> str:
     name = path.removeprefix("example:")
     if name == path:
         return path
-    if (file := _EXAMPLES / f"{name}.csv").is_file():
-        return str(file)
-    names = " and ".join(f"example:{known.stem}" for known in sorted(_EXAMPLES.glob("*.csv")))
-    raise DataError(f"{path}: there is no such example; there are {names}")
+    files = {file.stem: str(file) for file in sorted(_EXAMPLES.iterdir()) if file.suffix in (".csv", ".parquet")}
+    if name in files:
+        return files[name]
+    raise DataError(f"{path}: there is no such example; there are {' and '.join(f'example:{each}' for each in files)}")
 
 
 def _find(path: str) -> list[str]:
