@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import os
 import re
 import runpy
@@ -86,6 +87,31 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monk
                 continue
             code, printed = run(command, tmp_path)
             assert re.fullmatch(as_pattern(shown), printed.strip(), re.DOTALL), f"{command}\n{printed}"
+
+
+@pytest.mark.slow
+def test_the_readme_says_what_its_example_saves_and_what_proof_costs(tmp_path, monkeypatch):
+    """In truth, costs are those of twelve weeks, backwards from the last one."""
+    monkeypatch.chdir(tmp_path)
+    text = text_of("../README.md")
+    (tmp_path / "pump.py").write_text(dict(FILE.findall(text))["pump.py"], encoding="utf-8")
+    printed = [run(command, tmp_path)[1] for command, _ in steps("".join(BLOCK.findall(text)))[:2]][1]
+    found = json.loads((tmp_path / "result" / "certificate.json").read_text(encoding="utf-8"))
+    least, most = sorted(-end for end in found["comparison"]["difference"])
+    costs = {}
+    for serviced in (0.5, 1):
+        good = worn = failed = 0
+        for _ in range(12):
+            risky = 0.25 * failed + 0.75 * worn
+            good, worn, failed = 0.15 * worn + 0.85 * good, serviced * (120 + good) + (1 - serviced) * risky, 900 + good
+        costs[serviced] = good
+    assert least <= costs[0.5] - costs[1] <= most
+    said = f"saves {int(least)} to {int(most) + 1} € a quarter; in truth, which the simulation knows, it is "
+    assert f"{said}{costs[0.5] - costs[1]:.0f} €" in text
+    low, high = map(int, re.search(r"difference of (-\d+)\s+to (-\d+)", printed).groups())
+    wider = (found["upper"] - found["lower"]) / (found["approximate"][1] - found["approximate"][0])
+    assert f"{wider:.1f} times as wide as the usual normal interval" in text
+    assert f"that on the saving {(most - least) / (high - low):.1f} times" in text
 
 
 @pytest.mark.parametrize("page", PAGES)
