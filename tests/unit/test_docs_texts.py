@@ -20,7 +20,7 @@ def test_the_readme_has_at_most_900_words():
 
 
 def test_the_life_table_of_the_trial_is_that_of_kaplan_and_meier():
-    """Who is lost within a step has no row for it, and who becomes ill has: steps of a year are 13 points off in three years."""
+    """Who is lost within a step has no row, and who becomes ill has: steps of a year are 13 points off in three."""
     rows = pd.read_parquet(example_file("example:trial"))
     rows["falls_ill"] = rows.groupby("patient").status.shift(-1) == "ill"
     steps = rows.dropna(subset="treatment").groupby(["treatment", "month"]).falls_ill.agg(["mean", "size"])
