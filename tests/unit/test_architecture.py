@@ -1,5 +1,7 @@
 """The map for developers is true: its walk is traced, its rooms are those of the package, and it fits on a screen."""
 
+import ast
+import re
 import sys
 from pathlib import Path
 
@@ -65,3 +67,22 @@ def test_the_map_names_every_room_and_fits_on_a_screen():
     rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert {room for room in rooms if f"`{room}/`" not in MAP} == set()
     assert len(MAP.splitlines()) <= 60
+
+
+def users(room: str) -> set[str]:
+    """Return the rooms that import a room."""
+    files = [path for path in SOURCE.glob("*/**/*.py") if path.relative_to(SOURCE).parts[0] != room]
+    named = re.compile(rf"^\s*(?:from|import) plumdp\.{room}\b", re.MULTILINE)
+    return {path.relative_to(SOURCE).parts[0] for path in files if named.search(path.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("room", sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")))
+def test_each_room_says_what_comes_in_what_goes_out_where_to_begin_and_who_uses_it(room):
+    words = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text("utf-8"))) or ""
+    if room in ("case_studies", "cli", "decisions", "stages"):
+        return  # models of a paper, and lists of names
+    said = dict(re.findall(r"^(In|Out|Begin with|Used by): (.+?)\.$", words, re.MULTILINE | re.DOTALL))
+    assert [*said] == ["In", "Out", "Begin with", "Used by"]
+    assert all((SOURCE / room / name).exists() for name in re.findall(r"``(\w+\.py)``", said["Begin with"]))
+    if said["Used by"] != "every other room":
+        assert users(room) == set(re.split(r",\s+", said["Used by"])) - {"people alone"}

@@ -1,4 +1,10 @@
-"""Interval models and policies in files of Storm, PRISM and other tools, both ways."""
+"""Interval models and policies in files of Storm, PRISM and other tools, both ways.
+
+In: files of other tools.
+Out: ``IntervalModel`` and policies, or files.
+Begin with: ``read_intervals.py``, with the table of formats.
+Used by: cli.
+"""
 
 import lazy_loader
 

@@ -1,1 +1,7 @@
-"""Makes ``Learned``, the confidence set and the region of the parameters, from counts."""
+"""Makes ``Learned``, the confidence set and the region of the parameters, from counts.
+
+In: a model, its counts, and the questions that will be asked.
+Out: ``Learned``, which every claim starts from.
+Begin with: ``learn.py``; ``methods.py`` has the table ``SETS``.
+Used by: certifying, verifying, exchange, explaining, online, watching, cli.
+"""

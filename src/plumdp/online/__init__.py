@@ -1,4 +1,10 @@
-"""Learns while acting, by sampling episodes and renewing certificates as these come in."""
+"""Learns while acting, by sampling episodes and renewing certificates as these come in.
+
+In: a model and an environment.
+Out: records of certificates.
+Begin with: ``loop.py``.
+Used by: people alone.
+"""
 
 import lazy_loader
 

@@ -1,1 +1,7 @@
-"""Stage 5, which builds the interval MDPs that say which probabilities nature may pick at each choice."""
+"""What nature may do at each choice: interval MDPs with the region as rows see it.
+
+In: a model and its region.
+Out: ``IntervalMDP``.
+Begin with: ``intervals.py``, the noun; ``relax.py`` has the table ``RELAXATIONS``.
+Used by: solver, tables, stages, result, certifying, verifying, exchange, online, reporting, cli.
+"""
