@@ -1,6 +1,7 @@
-"""The map for developers is true: its walk is traced, its rooms are those of the package, and it fits on a screen."""
+"""The map and the tour in CONTRIBUTING.md are true: rooms are those of the package, and the tour is traced."""
 
 import ast
+import random
 import re
 import sys
 from pathlib import Path
@@ -11,62 +12,66 @@ import plumdp as pl
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "plumdp"
-PAGES = ROOT / "docs" / "explanation"
-MAP, WALK = ((PAGES / f"{name}.md").read_text("utf-8") for name in ("architecture", "extending"))
-STATIONS = ("certify", "learn", "conclude")  # whose calls are shown, each under the function that makes it
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+MAP, TOUR = (PAGE.split(f"## {title}")[1].split("\n## ")[0] for title in ("The map", "The tour"))
 
 
-def walk() -> list[str]:
-    """Return what a default certificate calls first in each place, in the order of the calls, indented by depth."""
-    study = pl.case_study("aircraft:6,4,1")
-    counts = pl.simulate(study.model, study.true_point, 2000, rng=1, max_steps=7)
-    lines: list[str] = []
+def log_of_walks(path: Path) -> Path:
+    """Write 200 runs, each of which walks until it is done."""
+    draw, rows = random.Random(1), ["episode,step,at,action,next_at"]
+    for run in range(200):
+        n_slips = next(n for n in range(100) if draw.random() > 0.3)
+        ends = ["start"] * n_slips + ["done"]
+        rows += [f"{run},{step},start,walk,{end}" for step, end in enumerate(ends)]
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    return path
+
+
+def entered(log: Path) -> list[str]:
+    """Return the files in the order in which reading a log, certifying and printing enter them."""
+    (slip,) = pl.parameters("slip")
+
+    def step(state):
+        done = state._replace(at="done")
+        if state == done:
+            return {"stay": [(1, done)]}
+        return {"walk": [(slip, state), (1 - slip, done)], "wait": [(slip * slip, done), (1 - slip * slip, state)]}
+
+    def walk() -> str:
+        return str(pl.certify(model, pl.read_log(model, str(log)), 'Pmax=? [ F<=2 at="done" ]'))
+
+    model = pl.explore(step, {"at": "start"}, space=pl.ParameterSpace.unit("slip"))
+    files: dict[str, None] = {}
 
     def enter(frame, event, _):
-        depth = _depth(frame) if event == "call" else None
-        if depth is not None:
-            file = Path(frame.f_code.co_filename).relative_to(SOURCE).as_posix()
-            line = f"{'  ' * depth + frame.f_code.co_name:34}{file}"
-            if line not in lines:
-                lines.append(line)
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(SOURCE):
+            files.setdefault(path.relative_to(SOURCE).as_posix())
 
+    walk()  # kernels are compiled before anything is traced
     sys.setprofile(enter)
     try:
-        pl.certify(study.model, counts, study.objective)
+        walk()
     finally:
         sys.setprofile(None)
-    return lines
-
-
-def _depth(frame) -> int | None:
-    """Return how many stations are above a function that a station calls, or None if it is no such function."""
-    if not _is_ours(frame) or frame.f_code.co_name[0] in "_<":
-        return None
-    caller = frame.f_back
-    while caller is not None and not (_is_ours(caller) and caller.f_code.co_name[0] != "<"):
-        caller = caller.f_back  # decorators, context managers and entries of tables are not of interest
-    if frame.f_code.co_name == "certify":
-        return 0
-    if caller is None or caller.f_code.co_name not in STATIONS:
-        return None
-    return 1 if caller.f_code.co_name == "certify" else 2
-
-
-def _is_ours(frame) -> bool:
-    path = Path(frame.f_code.co_filename)
-    return path.is_relative_to(SOURCE) and path.parent.name != "base"
+    return [*files]
 
 
 @pytest.mark.slow
-def test_the_walk_of_the_default_path_is_what_runs():
-    shown = WALK.split("```text\n")[1].split("```")[0].rstrip().splitlines()
-    assert shown == walk(), "the page shows another walk; it is now:\n" + "\n".join(walk())
+def test_the_tour_names_files_in_the_order_in_which_a_row_comes_to_them(tmp_path):
+    told = re.findall(r"`(\w+(?:/\w+)+\.py)`", TOUR.split("1. **")[1])
+    files = entered(log_of_walks(tmp_path / "log.csv"))
+    assert [file for file in told if file not in files] == []
+    by_part = [re.findall(r"`(\w+(?:/\w+)+\.py)`", part) for part in re.split(r"\n\d\. \*\*", TOUR)[1:]]
+    firsts = [min(map(files.index, part)) for part in by_part]
+    assert firsts == sorted(firsts), "the parts of the tour come in another order"
+    assert len({*told}) <= 40
+    assert len(TOUR.split()) <= 700
 
 
-def test_the_map_names_every_room_and_fits_on_a_screen():
+def test_the_map_names_every_room():
     rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert {room for room in rooms if f"`{room}/`" not in MAP} == set()
-    assert len(MAP.splitlines()) <= 60
+    assert {room for room in rooms if not re.search(rf"\b{room}\b", MAP)} == set()
 
 
 def users(room: str) -> set[str]:

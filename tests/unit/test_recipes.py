@@ -1,4 +1,4 @@
-"""The recipes of docs/explanation/extending.md: each extension is one new file and one entry in a table.
+"""The recipes of CONTRIBUTING.md: each extension is one new file and one entry in a table.
 
 The files are written into a temporary folder, as somebody would write them, and nothing of plumdp is changed.
 """
