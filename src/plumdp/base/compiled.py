@@ -33,6 +33,7 @@ from llvmlite import binding, ir
 from numba import extending, types
 from numba.core import caching
 
+from plumdp.base.edge import write_whole
 from plumdp.base.progress import is_shown, tell_part
 
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
@@ -247,23 +248,13 @@ class _KernelCache(caching.NullCache):
         """Keep a function in the first folder that can be written to, or say why none can."""
         for folder in cache_folders():
             try:
+                folder.mkdir(parents=True, exist_ok=True)
                 write_whole(folder / self._kernel._file(sig), pickle.dumps(cast(Any, _Format()).reduce(data)))
                 return
             except Exception as error:
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
                 failure = f"compiled kernels cannot be kept in {folder}: {reason}"
         _say_once(failure, logging.WARNING)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, which other processes see as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def cache_folders() -> list[Path]:

@@ -19,6 +19,7 @@ _LARGEST = 2**1023  # whole numbers below it are floats as well
 _DEEPEST = 40  # levels of lists and objects inside each other; results have less than 10
 _FINEST = 10**6  # more than the denominator of any share of the error: the fraction is the one that was written
 _LONGEST = 40  # characters of a value in a message
+_MOST = 2**28  # bytes or characters of a text of JSON
 
 Finite = Annotated[float, isfinite, "a finite number"]
 Share = Annotated[float, lambda value: 0 <= value <= 1, "a number from 0 to 1"]
@@ -168,12 +169,28 @@ _PLAIN: dict[Any, tuple[Any, ...]] = {
 }
 
 
-def is_deep(value: Any) -> bool:
-    """Return whether lists and objects are inside each other at more levels than a result has.
+def parsed(text: str | bytes) -> Any:
+    """Return the value of a text of JSON; one that is too long, or has too many levels, is refused as well.
 
-    >>> is_deep([{"a": [1]}])
-    False
+    >>> parsed("[1, 2"), parsed("[" * 100)
+    Traceback (most recent call last):
+    plumdp.base.errors.DataError: this is not JSON: Expecting ',' delimiter: line 1 column 7 (char 6)
     """
+    if len(text) > _MOST:
+        raise DataError(f"it has {len(text):,} bytes, and at most {_MOST:,} are read")
+    try:
+        value = json.loads(text)
+        if not _is_deep(value):
+            return value
+    except RecursionError:
+        pass
+    except ValueError as error:
+        raise DataError(f"this is not JSON: {error}") from None
+    raise DataError("lists or objects in it are nested too deeply")
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether lists and objects are inside each other at more levels than a result has."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [

@@ -18,6 +18,8 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol, TextIO
 
+from plumdp.base.edge import controlled, visible
+
 SWITCH = "PLUMDP_PROGRESS"
 _LOGGER = logging.getLogger("plumdp")
 _CLEAR = "\r\x1b[2K"
@@ -39,11 +41,12 @@ class StatusLine:
     """The last line of a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream, self.is_shown, self.last = stream, False, 0.0
+        self.stream, self.is_shown, self.last = controlled(stream), False, 0.0
 
     def show(self, text: str) -> None:
         """Write a text instead of the one before, cut to the width of the terminal."""
         widest = shutil.get_terminal_size().columns - 1
+        text = visible(text).replace("\n", " ")
         self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
         self.is_shown, self.last = True, monotonic()
 

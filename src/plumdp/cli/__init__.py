@@ -35,7 +35,7 @@ from plumdp.cli.errors import (
     report_failure,
 )
 from plumdp.cli.errors import report as report_error
-from plumdp.cli.progress import shown_progress
+from plumdp.cli.progress import shown_progress, without_control
 from plumdp.cli.warmup import warm_up_later
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -128,7 +128,7 @@ def run_command(given: list[str]) -> int:
     as_json = "--json" in given
     remember(given)
     try:
-        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
+        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext(), without_control():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
         if is_disk_failure(error):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
@@ -64,12 +63,12 @@ def _print_facts(facts: dict[str, Any]) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, text in _rows(facts):
-        table.add_row(name, Text(text))
-    console.print(Text(str(facts["model"]), style="bold"))
+        table.add_row(name, prose(text))
+    console.print(prose(str(facts["model"]), style="bold"))
     console.print(table)
     for issue in facts["issues"]:
         style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[issue["severity"]]
-        console.print(Text(f"{issue['severity']}: ", style=style).append(issue["message"], style="default"))
+        console.print(prose(f"{issue['severity']}: ", style=style).append(prose(issue["message"], style="default")))
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -233,7 +232,7 @@ def _residuals(check: ModelCheck) -> Table:
         table.add_column(name, justify="right", overflow="fold")
     for record in check.residuals[:_SHOWN]:
         numbers = f"{record['observations']:,}", f"{record['difference']:+.3g}", f"{record['standardised']:+.1f}"
-        table.add_row(*(Text(cut(str(cell), _LONGEST)) for cell in (record["where"], record["what"], *numbers)))
+        table.add_row(*(prose(cut(str(cell), _LONGEST)) for cell in (record["where"], record["what"], *numbers)))
     return table
 
 
@@ -273,5 +272,5 @@ def _print_advice(advice: Advice, file: str) -> None:
         per_run = float(advice.visits_per_run[choice])
         share = 100 * float(advice.rate[choice]) * per_run / gain
         where = f"{advice.graph.describe_state(state)}: {action}"
-        table.add_row(where, f"{advice.visits[choice]:,.0f}", f"{per_run:.2g}", f"{share:.1f} %")
+        table.add_row(prose(where), f"{advice.visits[choice]:,.0f}", f"{per_run:.2g}", f"{share:.1f} %")
     console.print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plumdp
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
@@ -162,7 +163,7 @@ def start(given: Options) -> int:
     rows = number_of(graph.n_choices - n_more, "row")
     size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"
     standard_output().print(grid([*found.facts, ("table", size)]))
-    target.write_text(found.to_toml(command_line()), encoding="utf-8")
+    write_whole(target, found.to_toml(command_line()))
     print(f"wrote {target}; correct there what is wrong")
     if not found.objective:
         print(f"next: {found.next_command(given.model)}")

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from traceback import print_exception
+from traceback import format_exception
 from typing import Any, NamedTuple, TextIO
 
+from plumdp.base.edge import controlled, visible
 from plumdp.base.errors import Misuse, Option, Untold, chain_of
 from plumdp.model.text import cut
 
@@ -165,11 +166,11 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
     """Print an error: a sentence on standard error, or an object on standard output."""
     if as_json:
         content: dict[str, Any] = {"schema": SCHEMA, "error": {"kind": kind, "message": message}}
-        print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
+        print(visible(json.dumps(content, indent=2, ensure_ascii=False)), flush=True)
         return
     with suppress(OSError):  # if it cannot be said, the exit code still tells
         bold = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
-        print(f"{bold} {message}", file=sys.stderr)
+        print(f"{bold} {visible(message)}", file=controlled(sys.stderr))
 
 
 def report_failure(error: BaseException, *, as_json: bool) -> int:
@@ -180,7 +181,7 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
         return CLOSED_PIPE  # rich and typer end with SystemExit there
     if os.environ.get(DEBUG):
         with suppress(OSError):
-            print_exception(error)
+            sys.stderr.write(visible("".join(format_exception(error))))
     if isinstance(error, OSError) or is_disk_failure(error):
         text = in_command_line_words(*(error.args if isinstance(error, Misuse) else [str(error)]))
         if isinstance(error, OSError):

@@ -117,6 +117,7 @@ def read_defaults(command: str, commands: list[str], options: dict[str, Any]) ->
     for table, place in ((shared, FOR_ALL), (tables.get(command, {}), f"{file}, [{command}]")):
         for key, value in table.items():
             name = _option_named(file, command, key, options)
+            _require_harmless(file, name, value)
             defaults[name], places[name] = _value(value), place
     return defaults, places
 
@@ -140,6 +141,15 @@ def _parse(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{file}: this is not TOML: {error}") from None
+
+
+def _require_harmless(file: Path, name: str, value: Any) -> None:
+    """Refuse what a file that others wrote must not do: replace files, or write them elsewhere."""
+    if name == "force":
+        raise ModelError(f"{file}: force replaces files, so that it is only for the command line; type --force there")
+    is_path = name in OPTIONS and "Path" in str(OPTIONS[name].kind)
+    if is_path and not Path(str(value)).resolve().is_relative_to(Path.cwd()):
+        raise ModelError(f"{file}: {name} = {value} is outside of this folder; type --{name} {value} if you mean it")
 
 
 def _option_named(file: Path, command: str, key: str, options: dict[str, Any]) -> str:

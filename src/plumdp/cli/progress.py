@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
+from plumdp.base.edge import Visible
 from plumdp.base.progress import StatusLine, shown_by_others
 
 LOGGER = logging.getLogger("plumdp")
@@ -76,6 +77,17 @@ def shown_progress(text: str) -> Iterator[None]:
         LOGGER.removeHandler(handler)
         _current, sys.stdout, sys.stderr = before[:3]
         LOGGER.setLevel(before[3])
+
+
+@contextmanager
+def without_control() -> Iterator[None]:
+    """Show control characters in all that is printed, as they may be of a file: on a terminal they would act."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("TextIO", Visible(sys.stdout)), cast("TextIO", Visible(sys.stderr))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, exit_code, print_results
+from plumdp.model.expressions.polynomial import exact
 from plumdp.reporting.read import explain_result
 
 if TYPE_CHECKING:
@@ -160,6 +160,6 @@ def _point(texts: Mapping[str, str], certificate: plumdp.Certificate) -> Mapping
         there_are = ", ".join(certificate.parameters) or "none"
         raise DataError(f"--at {unknown[0]}={texts[unknown[0]]}: this is not a parameter; there are {there_are}")
     try:
-        return {name: float(Fraction(value)) for name, value in texts.items()}
+        return {name: float(exact(value)) for name, value in texts.items()}
     except (ValueError, ZeroDivisionError):
         raise DataError("--at: give a number for each parameter, such as p=0.5,q=0.25") from None

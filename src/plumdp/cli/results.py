@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 import plumdp
+from plumdp.base.edge import controlled, visible
 from plumdp.base.vocabulary import Standing, Status, Verdict
 from plumdp.cli.errors import command_line, in_command_line_words
 
@@ -47,12 +48,12 @@ class _Trimmed:
 
 def standard_output() -> Console:
     """Return a console on standard output, on which numbers have no colours."""
-    return Console(file=cast("TextIO", _Trimmed(sys.stdout)), highlight=False)
+    return Console(file=cast("TextIO", _Trimmed(controlled(sys.stdout))), highlight=False)
 
 
 def prose(text: str, style: str = "") -> Text:
-    """Return a text for standard output whose lines do not begin with a per cent sign."""
-    return Text(text.replace(" %", f"{_NO_BREAK}%"), style=style)
+    """Return a text for standard output, with control characters as escapes; no line begins with a per cent sign."""
+    return Text(visible(text).replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4}
@@ -182,19 +183,19 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, or on a narrow screen each row as lines, so that nothing is cut."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    console.print(Text(title, style="bold"))
+    console.print(prose(title, style="bold"))
     if console.width < sum(widths) + 3 * len(widths) + 1:
         for row in rows:
-            console.print(Text(f"{header[0]} {row[0]}"))
+            console.print(prose(f"{header[0]} {row[0]}"))
             rest = ", ".join(f"{name} {cell}" for name, cell in list(zip(header, row, strict=True))[1:])
-            console.print(Padding(Text(rest), (0, 0, 0, 2)))
+            console.print(Padding(prose(rest), (0, 0, 0, 2)))
         return
     table = Table()
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
         is_number = all(cell[:1].isdigit() or cell[:1] in "-i" for cell in cells)
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+        table.add_column(prose(name), justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(prose, row))
     console.print(table)
 
 
@@ -214,5 +215,5 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        table.add_row(Text(label, style="bold"), prose(text))
+        table.add_row(prose(label, style="bold"), prose(text))
     return table

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
+from plumdp.cli.errors import where_given
+from plumdp.model.expressions.polynomial import exact
 
 if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
@@ -72,6 +74,8 @@ def load_policy(
     if is_result and plumdp.read_result(file).options.get("memory"):
         return plumdp.read_result(file, model).policy
     if path.is_file() and path.suffix.lower() == ".py":
+        if not (place := where_given(option.removeprefix("--"))).startswith("--"):
+            print(f"{place}: running {path}", file=sys.stderr)
         return _policy_of_function(path, name, model)
     if policy == "practice" and not path.exists():
         return "practice"
@@ -245,7 +249,7 @@ def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) 
 def _value(name: str, text: str, argument: inspect.Parameter) -> int | Fraction | str:
     """Return the number that a text is, or the text itself, unless the default of the argument is a number."""
     try:
-        value = Fraction(text)
+        value = exact(text)
     except ValueError:
         if isinstance(argument.default, int | float | Fraction):
             raise ModelError(f"--constant {name}={text}: give a number") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from itertools import product
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.model.expressions.polynomial import exact
 
 _MOST_VALUES = 1000  # of a range
 
@@ -58,7 +58,7 @@ def _values(given: str, text: str) -> list[str]:
     if len(parts) == 1:
         return parts
     try:
-        low, step, high = (Fraction(part) for part in (parts if len(parts) == 3 else (parts[0], "1", parts[-1])))
+        low, step, high = (exact(part) for part in (parts if len(parts) == 3 else (parts[0], "1", parts[-1])))
     except (ValueError, ZeroDivisionError):
         raise ModelError(f"{given}: a range is LOW:HIGH or LOW:STEP:HIGH, such as 4:6 or 4:2:10") from None
     if len(parts) > 3 or step <= 0 or low > high:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plumdp
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.cli.inputs import how_read, load_model, load_objective, raw_of
 from plumdp.cli.options import Options
@@ -54,11 +55,9 @@ def watch(given: Options) -> int:
 def _write(given: Options, file: Path, found: Watch, now: plumdp.Certificate | None) -> None:
     """Write the report on the certificate that is watched, or else metrics."""
     from plumdp.reporting.read import explain_result
-    from plumdp.result.folder import require_file
 
     if file.suffix != ".html":
-        require_file(file)
-        file.write_text(metrics(found, now), encoding="utf-8")
+        write_whole(file, metrics(found, now))
         return
     if given.against is None:
         raise DataError(f"--output {file}: the report is on a certificate; say which, as in --against result")

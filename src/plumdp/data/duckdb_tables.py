@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
@@ -436,7 +437,8 @@ def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mappin
         options = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd" + (
             f", KV_METADATA {{{extra}}}" if extra else ""
         )
-        connection.execute(f"COPY written TO {literal(str(path))} ({options})")
+        with replacing(path) as fresh:
+            connection.execute(f"COPY written TO {literal(str(fresh))} ({options})")
 
 
 def _plain_columns(block: Block) -> Block:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.data.columns import PLACE, STEP
@@ -173,7 +174,8 @@ def write_rejected(path: str | Path, steps: LogSteps, tally: TransitionCounter, 
     options = _WRITERS[Path(path).suffix.lower()]
     rows = log.numbered(as_they_are=True)
     columns = [*column_types(log.connection, rows)]
-    log.connection.execute(f"COPY ({_selected(rows, log.files, columns)}) TO {literal(str(path))} ({options})")
+    with replacing(path) as fresh:
+        log.connection.execute(f"COPY ({_selected(rows, log.files, columns)}) TO {literal(str(fresh))} ({options})")
 
 
 def _fill(connection: Any, query: str, tally: TransitionCounter) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
-from plumdp.base.json_values import read_as
+from plumdp.base.json_values import parsed, read_as
 from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model, with_number
 from plumdp.data.duckdb_tables import (
     Block,
@@ -181,8 +181,8 @@ def _about(path: str | Path) -> dict[str, Any]:
     """Return the metadata that plumdp wrote to a file; empty if there is none."""
     told = metadata_of(path).get("plumdp", "{}")
     try:
-        about = json.loads(told)
-    except (ValueError, RecursionError):  # of text that is not JSON
+        about = parsed(told)
+    except DataError:
         raise DataError(f"what the file says about its counts cannot be read: {_AGAIN}") from None
     if not isinstance(about, dict):
         raise DataError(f"what the file says about its counts cannot be read: {_AGAIN}")

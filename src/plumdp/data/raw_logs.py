@@ -10,6 +10,7 @@ import codecs
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -171,6 +172,8 @@ def write_utf_8(file: str, copy: str, encoding: str) -> None:
             open(copy, "w", encoding=PLAIN, newline="") as out,
         ):
             shutil.copyfileobj(text, out, 1 << 20)
+    except _BROKEN as error:
+        raise DataError(f"{file}: this is not packed by gzip, or was not written to its end ({error})") from None
     except UnicodeError as error:
         raise DataError(
             f"{file}: this is not text in {encoding} ({error}); name another with ", Option("encoding", ...)
@@ -178,6 +181,8 @@ def write_utf_8(file: str, copy: str, encoding: str) -> None:
 
 
 _CASE = "case:"  # before the attributes of a trace, as in other tools
+_DEEPEST = 64  # levels of elements inside each other
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 _VALUES = ("string", "date", "int", "float", "boolean", "id")
 
 
@@ -187,15 +192,21 @@ def write_events(file: str, rows: str) -> list[str]:
     unpacked = gzip.open if file.lower().endswith(".gz") else open
     try:
         with unpacked(file, "rb") as stream, open(rows, "w", encoding="utf-8") as out:
-            for _, trace in iterparse(stream):
-                if _kind(trace) == "trace":
+            level, root = 0, None
+            for what, trace in iterparse(stream, ("start", "end")):
+                level += 1 if what == "start" else -1
+                root = trace if root is None else root
+                if level > _DEEPEST:
+                    raise DataError(f"{file}: its elements are inside each other at more than {_DEEPEST} levels")
+                if what == "end" and level == 1 and _kind(trace) == "trace":
                     case = {f"{_CASE}{key}": value for key, value in _attributes(trace).items()}
                     for event in trace.iterfind("{*}event"):
                         row = case | _attributes(event)
                         names |= dict.fromkeys(row)
                         out.write(f"{json.dumps(row)}\n")
-                    trace.clear()
-    except (ParseError, EOFError, gzip.BadGzipFile) as error:
+                if what == "end" and level == 1:
+                    root.clear()  # else it keeps all that was read
+    except (ParseError, *_BROKEN) as error:
         raise DataError(f"{file}: this is not XES, or was not written to its end ({error})") from None
     if not names:
         raise DataError(f"{file}: there is no event in a trace; XES logs have traces of events")

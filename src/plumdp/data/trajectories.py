@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.base.vocabulary import Form as Form
@@ -205,11 +204,8 @@ def write_runs(
                 progress(round(_SIMULATED * int(piece.episode[-1] + 1)), trajectories)
             yield table.of_runs(piece)
 
-    target = Path(path).absolute()
-    with TemporaryDirectory(prefix=".plumdp-", dir=target.parent) as folder:
-        prepared = Path(folder) / target.name
-        _write(prepared, pieces(), table, _WRITERS[ending], progress)
-        os.replace(prepared, target)
+    with replacing(path) as fresh:
+        _write(fresh, pieces(), table, _WRITERS[ending], progress)
     return n_steps
 
 

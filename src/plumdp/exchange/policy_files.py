@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.exchange.write_intervals import text_column
 from plumdp.model.graph import Graph
@@ -58,11 +59,7 @@ def _write_list(policy: PolicyTable, path: Path) -> None:
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
-    _write_text(path, "".join(lines))
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, "".join(lines))
 
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
@@ -86,7 +83,7 @@ def _write_scheduler(policy: PolicyTable, path: Path) -> None:
             entry["memory-updates"] = [{"s'": places[to]["s"], "m'": places[to]["m"]} for to in successors]
         choices[state].append(entry)
     entries = [{"c": c, **place} for c, place in zip(choices, places, strict=True)]
-    _write_text(path, json.dumps(entries, indent=1) + "\n")
+    write_whole(path, json.dumps(entries, indent=1) + "\n")
 
 
 def _places(graph: Graph) -> list[dict[str, Any]]:
@@ -104,10 +101,10 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".csv": PolicyTable.to_csv,
     ".txt": _write_list,
     ".json": _write_scheduler,
-    ".py": lambda policy, path: _write_text(path, policy.to_python()),
-    ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
-    ".c": lambda policy, path: _write_text(path, c_code(policy)),
-    ".st": lambda policy, path: _write_text(path, structured_text(policy)),
+    ".py": lambda policy, path: write_whole(path, policy.to_python()),
+    ".rules": lambda policy, path: write_whole(path, policy.to_rules()),
+    ".c": lambda policy, path: write_whole(path, c_code(policy)),
+    ".st": lambda policy, path: write_whole(path, structured_text(policy)),
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import ModelError
 from plumdp.exchange.read_drn import NO_NAME
 from plumdp.model.graph import BoolArray, FloatArray, Graph
@@ -146,7 +147,7 @@ def _bits(values: BoolArray) -> npt.NDArray[np.uint8]:
 
 
 def _write(path: Path, files: Files) -> None:
-    with tarfile.open(path, "w:") as archive:
+    with replacing(path) as fresh, tarfile.open(fresh, "w:") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = content.nbytes
@@ -169,7 +170,7 @@ def write_drn(model: IntervalModel, path: str | Path) -> None:
         raise ModelError(f"{file}: the reward structure without a name must be the first one")
     lines = [*_header(model)]
     lines += _states(model, _valuations(file, model.graph))
-    with file.open("w", encoding="utf-8", newline="\n") as opened:
+    with replacing(file) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as opened:
         opened.writelines(f"{line}\n" for line in lines)
 
 

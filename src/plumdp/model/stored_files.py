@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import ModelError
+from plumdp.base.json_values import parsed
 from plumdp.model.assemble import cut_space
 from plumdp.model.check import check_with_terms
-from plumdp.model.expressions.polynomial import Polynomial, from_terms
+from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact, from_terms
 from plumdp.model.expressions.table import ExpressionTable, terms_of
 from plumdp.model.graph import Graph, Levels, mapped, read_only
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
@@ -54,13 +55,13 @@ def write_description(folder: Path, about: Description, types: Mapping[str, tupl
         "row_states": {name: (values.dtype.str, values.tolist()) for name, values in rows.states.items()},
         **{part: getattr(about, part) for part in ("variables", "labels", "rewards", "choice_rewards")},
     }
-    (folder / DESCRIPTION).write_text(json.dumps(described), encoding="utf-8")
+    write_whole(folder / DESCRIPTION, json.dumps(described))
 
 
 def open_stored(folder: Path) -> ParametricMDP:
     """Return the model in a folder, whose arrays are read when they are used."""
     try:
-        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        description = parsed((folder / DESCRIPTION).read_bytes())
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder}: this is not the folder of a stored model ({error})") from None
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
@@ -122,7 +123,7 @@ def space_terms(space: ParameterSpace) -> tuple[Any, ...]:
 
 def space_from(names: Sequence[str], ends: Sequence[Sequence[str]], constraints: Sequence[Any]) -> ParameterSpace:
     """Return the space that ``space_terms`` made this of."""
-    bounds = tuple((Fraction(low), Fraction(high)) for low, high in ends)
+    bounds = tuple((exact(low), exact(high)) for low, high in ends)
     return ParameterSpace(tuple(names), bounds, tuple(polynomial_from(*terms) for terms in constraints))
 
 
@@ -134,4 +135,6 @@ def polynomial_terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tupl
 
 def polynomial_from(names: Sequence[str], terms: Sequence[tuple[str, Sequence[int]]]) -> Polynomial:
     """Return the polynomial that ``polynomial_terms`` made this of."""
-    return from_terms(tuple(names), {tuple(powers): Fraction(coefficient) for coefficient, powers in terms})
+    if any(not 0 <= power <= MAX_DEGREE for _, powers in terms for power in powers):
+        raise ModelError(f"a power is not a whole number from 0 to {MAX_DEGREE:,}")
+    return from_terms(tuple(names), {tuple(powers): exact(coefficient) for coefficient, powers in terms})

@@ -9,10 +9,10 @@ from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import conclude, relax
@@ -37,6 +37,7 @@ from plumdp.model.text import cut, number_of, one_line
 from plumdp.online.environments import Environment, as_environment
 from plumdp.online.environments import simulator as simulator
 from plumdp.result.certificate import Certificate
+from plumdp.result.data_file import PROBLEMS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Solution, SolverStatus
@@ -55,9 +56,8 @@ class OnlineState:
 
     def save(self, path: Path) -> None:
         """Write the state to a file such that a crash leaves either the old file or the new one."""
-        temporary = path.with_suffix(".tmp.npz")
-        np.savez(temporary, **{name: getattr(self, name) for name in self.__dataclass_fields__})
-        temporary.replace(path)
+        with replacing(path) as fresh, fresh.open("wb") as file:
+            np.savez(file, **{name: getattr(self, name) for name in self.__dataclass_fields__})
 
     @staticmethod
     def load(path: Path) -> OnlineState:
@@ -65,7 +65,7 @@ class OnlineState:
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
-        except (OSError, ValueError, TypeError, LookupError, EOFError, MemoryError, BadZipFile) as problem:
+        except PROBLEMS as problem:
             raise damaged(path, f"{type(problem).__name__}: {problem}") from None
         for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
             if arrays[name].shape != () or arrays[name].dtype.kind != kind:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
+from plumdp.base.json_values import parsed
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
@@ -86,7 +88,7 @@ class OnlineRun:
 
     def save(self, path: str | Path) -> None:
         """Write the run as JSON, which ``read_record`` reads again."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
 def read_record(path: str | Path) -> OnlineRun:
@@ -99,16 +101,16 @@ def read_record(path: str | Path) -> OnlineRun:
     OnlineRun(0 records, 0 episodes, Pmax=? [ F x=1 ])
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = parsed(Path(path).read_bytes())
         if content["schema"] != SCHEMA:
-            raise DataError(f"{path} has the schema {content['schema']}, not {SCHEMA}")
+            raise DataError(f"it has the schema {content['schema']}, not {SCHEMA}")
         records = tuple(
             {n: float(record[n]) if n in _NUMBERS and record[n] is not None else record[n] for n in _NAMES}
             for record in content["records"]
         )
         assumptions = tuple(map(str, content.get("assumptions", ())))
         return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records, assumptions)
-    except DataError:
-        raise
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except DataError as error:
+        raise DataError(f"{path} is not a record of learning: {error}") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError
 from plumdp.result.printing import outward
 
@@ -74,8 +75,8 @@ def write_figure(figure: Any, path: Path | str) -> None:
     path = Path(path)
     kind = require_format(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
-    with styled():
-        figure.savefig(path, metadata=metadata, dpi=_DOTS)
+    with styled(), replacing(path) as fresh:
+        figure.savefig(fresh, metadata=metadata, dpi=_DOTS)
 
 
 def require_format(path: Path) -> str:

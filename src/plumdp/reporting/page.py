@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumdp.base.edge import visible, write_whole
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
@@ -22,7 +23,7 @@ from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
-from plumdp.result.folder import require_file, write_whole
+from plumdp.result.folder import require_file
 from plumdp.result.printing import approximately, percent, plain_bounds, plain_number
 from plumdp.watching.watch import EVENTS, Watch
 
@@ -388,5 +389,5 @@ def _policy_of_contents(script: str) -> str:
 
 
 def _unbroken(value: object) -> object:
-    """Return a text in which no line ends between a number and its per cent."""
-    return value.replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value
+    """Return a text with control characters as escapes, in which no line ends between a number and its per cent."""
+    return visible(value).replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value

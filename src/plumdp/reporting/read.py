@@ -5,7 +5,6 @@ A result without findings is explained again from the model and the counts in it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,10 +15,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import read_steadily
 from plumdp.base.errors import DataError, require_path
-from plumdp.base.json_values import Finite, Share, digest, is_deep, python_value, read_as
+from plumdp.base.json_values import Finite, Share, digest, parsed, python_value, read_as
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Relaxation, Verdict
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.quality import DataQuality
 from plumdp.data.report import report_from
 from plumdp.explaining.explain import explain, learn_again
@@ -88,6 +89,11 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     """
     require_path("read_result", path)
     folder = Path(path)
+    return read_steadily(folder, lambda: _read(folder, model))
+
+
+def _read(folder: Path, model: ParametricMDP | None) -> Certificate:
+    """Return the certificate in a folder, with its policy."""
     numbered = numbered_results(folder)
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
@@ -194,14 +200,9 @@ def _bytes_of(file: Path) -> bytes:
 def _parsed(file: Path, content: bytes) -> Any:
     """Return the value of a file of JSON."""
     try:
-        parsed = json.loads(content)
-        if not is_deep(parsed):
-            return parsed
-    except RecursionError:
-        pass
-    except ValueError as error:
+        return parsed(content)
+    except DataError as error:
         raise DataError(f"{file} cannot be read: {error}") from None
-    raise DataError(f"{file} cannot be read: lists or objects in it are nested too deeply")
 
 
 def _require_unchanged(file: Path, content: dict[str, Any]) -> None:
@@ -289,14 +290,19 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     """
     require_path("explain_result", path)
     folder = Path(path)
-    certificate, findings = read_result(folder), read_findings(folder)
+    certificate, findings, data = read_steadily(folder, lambda: _opened(folder))
     if findings is not None:
         return certificate, findings
-    if not (folder / DATA).is_file():
+    if data is None:
         raise DataError(
             f"{folder} has no findings, and neither model nor counts that they could be made from: certify again with "
             "plumdp certify -o, or save what explain(learned, certificate) returns"
         )
-    model, counts = read_data(folder / DATA)
-    certificate = read_result(folder, model)
-    return certificate, explain(learn_again(model, counts, certificate), certificate, parts=parts)
+    return certificate, explain(learn_again(*data, certificate), certificate, parts=parts)
+
+
+def _opened(folder: Path) -> tuple[Certificate, Findings | None, tuple[ParametricMDP, TransitionCounts] | None]:
+    """Return the certificate in a folder with its findings, or else with the model and the counts if there are some."""
+    certificate, findings = read_result(folder), read_findings(folder)
+    data = read_data(folder / DATA) if findings is None and (folder / DATA).is_file() else None
+    return certificate if data is None else read_result(folder, data[0]), findings, data

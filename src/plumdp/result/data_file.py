@@ -6,6 +6,8 @@ The file is NumPy's: arrays, and one text in JSON. Reading it runs nothing of wh
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -18,10 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.json_values import parsed
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.files import counts_from, reward_columns, words_of
 from plumdp.data.seen import Seen
 from plumdp.model.check import validate
+from plumdp.model.expressions.polynomial import exact
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.gaps import gaps_of, looked_at
 from plumdp.model.graph import Graph, IntArray, read_only
@@ -33,10 +37,15 @@ from plumdp.relaxation.intervals import IntervalMDP
 Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
-_PROBLEMS = (
-    *(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile),
-    MemoryError,
+PROBLEMS = (  # of files that others may have written
+    *(OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, EOFError),
+    *(NotImplementedError, BadZipFile, zlib.error, MemoryError),
 )
+_KINDS = "state|label|state reward|choice reward|moment|coin|coin expression"
+_KNOWN = re.compile(rf"({'|'.join(_GRAPH)}|expression|counts|pilot|time|about|({_KINDS}) \d+|reward_\d+_\d+)\.npy")
+_MOST_BYTES = 2**29  # unpacked, or else as many times more than packed:
+_MOST_TIMES = 100
+_MOST_MEMBERS = 10_000
 
 
 def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionCounts) -> None:
@@ -82,19 +91,18 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
 def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, TransitionCounts]:
     """Return the model and the counts in a file; one that is damaged, or is no such file, is refused.
 
-    So is one with more than so many bytes, if somebody else may have written it.
+    So is one with other arrays, or with more than so many bytes when it is unpacked.
     """
     try:
-        if most is not None:
-            _require_few_bytes(path, most)
+        _require_few_bytes(path, max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size) if most is None else most)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: read_only(archive[name]) for name in archive.files}
-        about = json.loads(arrays.pop("about").tobytes())
+        about = parsed(arrays.pop("about").tobytes())
         model = _model(about, arrays)
         return model, _counts(about, arrays, model.counted.graph)
     except (DataError, ModelError) as error:
         raise DataError(f"{path} is not what plumdp writes: {error}") from None
-    except _PROBLEMS as error:
+    except PROBLEMS as error:
         raise DataError(f"{path} is not what plumdp writes ({type(error).__name__}: {error})") from None
 
 
@@ -118,7 +126,10 @@ def _require_few_bytes(path: Path, most: int) -> None:
     """Refuse an archive by the sizes that it declares; no more than these are unpacked, in ways that keep to them."""
     with ZipFile(path) as archive:
         members = archive.infolist()
-    size = sum(member.file_size for member in members)
+    size, names = sum(member.file_size for member in members), {member.filename for member in members}
+    unknown = sorted(name for name in names if not _KNOWN.fullmatch(name))
+    if unknown or len(names) < len(members) or len(members) > _MOST_MEMBERS:
+        raise DataError(f"it holds {unknown[0]}" if unknown else "it holds too many arrays, or one several times")
     if size > most:
         raise DataError(f"it holds {size:,} bytes, and {most:,} are more than enough for this model")
     if any(member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for member in members):
@@ -175,7 +186,7 @@ def _terms(learned: LearnedRewards) -> list[Any]:
 def _learned(i: int, terms: list[Any] | None, arrays: Arrays) -> LearnedRewards | None:
     if terms is None:
         return None
-    low, span = (tuple(map(Fraction, ends)) for ends in terms[:2])
+    low, span = (tuple(map(exact, ends)) for ends in terms[:2])
     return LearnedRewards(arrays[f"coin {i}"], arrays[f"coin expression {i}"], low, span, int(terms[2]))
 
 
@@ -204,4 +215,4 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:
-    return text == "True" if kind == "bool" else int(text) if kind == "int" else Fraction(text)
+    return text == "True" if kind == "bool" else int(text) if kind == "int" else exact(text)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
+from tempfile import TemporaryFile
 from typing import Any, Protocol
 
+from plumdp.base.edge import is_left, replacing, unwritable
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import digest
 from plumdp.data.counts import TransitionCounts
@@ -63,21 +63,15 @@ def write_results(
     require_folder(target, force=force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        prepared = Path(mkdtemp(prefix=".plumdp-", dir=target.parent))
     except OSError as error:
         raise unwritable(target, error) from None
-    try:
+    with replacing(target) as prepared:
         for number, (certificate, findings) in enumerate(results, start=1):
             folder = prepared if len(results) == 1 else prepared / f"{number}"
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True)
             if witnesses and witnesses[number - 1]:
                 (folder / WITNESS).write_text(witnesses[number - 1], encoding="utf-8", newline="\n")
             _write_files(certificate, findings, data, folder)
-        _put(prepared, target)
-    except OSError as error:
-        raise unwritable(target, error) from None
-    finally:
-        shutil.rmtree(prepared, ignore_errors=True)  # nothing is left if it got its name
 
 
 def require_folder(path: str | Path, *, force: bool = False) -> None:
@@ -100,7 +94,7 @@ def _others(folder: Path) -> list[str]:
     """Return the names in a folder that belong to no result."""
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
-    outside = [file.name for file in folder.iterdir() if file.name not in parts]
+    outside = [file.name for file in folder.iterdir() if file.name not in parts and not is_left(file.name)]
     ours = (CERTIFICATE, POLICY, RIVAL, FINDINGS, DATA, REPORT, WITNESS)
     return sorted(name for name in (*outside, *inside) if name.rpartition("/")[2] not in ours)
 
@@ -122,22 +116,6 @@ def _try(target: Path, folder: Path) -> None:
             pass
     except OSError as error:
         raise unwritable(target, error) from None
-
-
-def write_whole(target: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    fresh = target.with_name(f".{target.name}.new")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(target)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise unwritable(target, error) from None
-
-
-def unwritable(target: Path, error: OSError) -> DataError:
-    """Return the error for a place at which writing failed."""
-    return DataError(f"{target} cannot be written: {error.strerror or error}")
 
 
 def _write_files(
@@ -170,18 +148,3 @@ def digest_of_content(content: dict[str, Any]) -> str:
     """Return the hash of a JSON object, whatever its layout: of everything but its ``hashes``, which hold this one."""
     content_hashed = {name: value for name, value in content.items() if name != "hashes"}
     return digest(json.dumps(content_hashed, sort_keys=True, separators=(",", ":")).encode())
-
-
-def _put(prepared: Path, target: Path) -> None:
-    """Give the prepared folder its name; an old result of that name moves out of the way first."""
-    prepared.chmod(0o755)  # temporary folders are closed to others
-    if not target.exists():
-        prepared.rename(target)
-        return
-    with TemporaryDirectory(prefix=".plumdp-", dir=target.parent) as aside:
-        old = target.rename(Path(aside) / "old")
-        try:
-            prepared.rename(target)
-        except OSError:
-            old.rename(target)
-            raise

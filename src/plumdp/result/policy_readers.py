@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Callable, Mapping
 from io import StringIO
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
+from plumdp.base.json_values import parsed
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.named_policy import (
     action_column,
@@ -85,7 +85,7 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     product of the model with that memory.
     """
     try:
-        entries = json.loads(_text(path))
+        entries = parsed(_text(path))
         entries = [entry for entry in entries if entry["c"] != "undefined"]
         state = _scheduled_states(path, graph, [_place(path, graph, entry["s"], entry.get("m")) for entry in entries])
         drawn = [_drawn(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
@@ -94,7 +94,7 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
             for s, choices in zip(state.tolist(), drawn, strict=True)
             for one in choices
         ]
-    except (json.JSONDecodeError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise DataError(f"{path} is not a scheduler in Storm's JSON ({type(error).__name__}: {error})") from None
     states, choices, shares = zip(*rows, strict=True) if rows else ((), (), ())
     shared = None if all(share == 1 for share in shares) else shares

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
@@ -278,7 +279,7 @@ class PolicyTable:
 
 def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write columns of equal length as a CSV file, with their names in the first line."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))

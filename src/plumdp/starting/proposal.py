@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.edge import visible
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import CutOff, Order
 from plumdp.data.log import Log
@@ -165,16 +168,25 @@ class Start:
             "goal": self.goal,
             self.reward[0] or "cost": self.reward[1],
         }
-        lines = [f"{key} = {_toml(value)}" for key, value in named.items() if value]
-        facts = [f"# {label}: {words}" for label, words in self.facts]
-        asked = ["", "[certify]", f"property = [{_toml(self.objective)}]"] if self.objective else []
-        return "\n".join([f"# {command}", *facts, "", *lines, *asked, ""])
+        meant: dict[str, Any] = {key: value for key, value in named.items() if value}
+        lines = [f"{key} = {_toml(value)}" for key, value in meant.items()]
+        if self.objective:
+            meant["certify"] = {"property": [self.objective]}
+            lines += ["", "[certify]", f"property = {_toml([self.objective])}"]
+        said = visible("\n".join([command, *(f"{label}: {words}" for label, words in self.facts)]))
+        text = "\n".join([*(f"# {line}" for line in said.split("\n")), "", *lines, ""])
+        with suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(text) == meant:
+                return text
+        raise DataError("names in this log cannot be written to plumdp.toml: rename its columns")
 
 
 def _toml(value: Any) -> str:
+    """Return a text, a truth value or a list of texts, with every character that nobody sees as an escape."""
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    written = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in written)
 
 
 def _key(value: Any) -> str:

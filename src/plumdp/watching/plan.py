@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.base.json_values import parsed
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray
@@ -220,8 +221,8 @@ class WatchState:
     def from_text(text: str, plan: Plan) -> WatchState:
         """Return the state that a text has; refuse one that was changed, or is that of another watch."""
         try:
-            checksum, body = json.loads(text)["checksum"], text.partition(',"state":')[2].rstrip()[:-1]
-            content = json.loads(body)
+            checksum, body = parsed(text)["checksum"], text.partition(',"state":')[2].rstrip()[:-1]
+            content = parsed(body)
             if checksum != _hash(body) or content["schema"] != SCHEMA:
                 raise ValueError
         except (ValueError, KeyError, TypeError):

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
@@ -41,7 +42,6 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import Asked
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
-from plumdp.result.folder import write_whole
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.plan import Alarm, Plan, WatchState, chained

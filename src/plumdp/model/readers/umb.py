@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import re
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.json_values import parsed, read_as
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
+
+_KNOWN = re.compile(r"index\.json|[a-z-]+\.bin|(actions|annotations|valuations)/.+\.bin")
+_LARGEST, _WIDEST = 2**31 - 1, 64  # of an index; bits of a state variable
+_MOST_BYTES, _MOST_TIMES = 2**29, 100  # of all files: so many bytes, or so many times the size of the archive
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +46,26 @@ def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
         return _model(index, files, skip)
     except ModelError:
         raise
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError) as error:
         raise _damaged(error) from None
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the index of an archive, compressed or not, and the content of all its files."""
+    """Return the index of an archive, compressed or not, and the content of its files that may be asked for."""
+    files: dict[str, bytes] = {}
     try:
+        left = max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size)
         with tarfile.open(path, "r:*") as archive:
-            files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
-        return json.loads(files["index.json"]), files
-    except (tarfile.TarError, EOFError, OSError, LookupError, ValueError) as error:
+            for member in archive:
+                left -= member.size + tarfile.BLOCKSIZE
+                if left < 0:
+                    raise ModelError(f"it unpacks to more than {_MOST_BYTES:,} bytes, {_MOST_TIMES} times its size")
+                if member.isfile() and _KNOWN.fullmatch(member.name):
+                    files[member.name] = archive.extractfile(member).read()  # type: ignore[union-attr]
+        return parsed(files["index.json"]), files
+    except ModelError:
+        raise
+    except (tarfile.TarError, zlib.error, EOFError, OSError, LookupError, ValueError, MemoryError) as error:
         raise _damaged(error) from None
 
 
@@ -61,13 +76,15 @@ def _damaged(error: Exception) -> ModelError:
 def _model(index: Mapping[str, Any], files: Mapping[str, bytes], skip: frozenset[str]) -> UmbModel:
     system = index["transition-system"]
     _require_mdp(system)
-    n_states, n_choices = system["#states"], system["#choices"]
+    n_states, n_choices = (read_as(int, system[name], name) for name in ("#states", "#choices"))
+    if n_states > 8 * len(files["state-is-initial.bin"]) or n_choices > len(files["branch-to-target.bin"]) // 8:
+        raise ModelError(f"{n_states:,} states and {n_choices:,} choices are more than its files have")
     first_choice = _offsets(files.get("state-to-choices.bin"), n_states)
     annotations = index.get("annotations", {})
     return UmbModel(
         first_choice,
         _offsets(files.get("choice-to-branches.bin"), n_choices),
-        np.frombuffer(files["branch-to-target.bin"], "<u8").astype(np.int32),
+        _indices(files["branch-to-target.bin"], "<u8"),
         _numbers(files["branch-to-probability.bin"], system["branch-probability-type"]),
         np.flatnonzero(_bits(files["state-is-initial.bin"], n_states)).astype(np.int32),
         _actions(files, n_choices),
@@ -118,7 +135,15 @@ def _numbers(data: bytes, kind: Mapping[str, Any]) -> FloatArray:
 
 def _offsets(data: bytes | None, n: int) -> IntArray:
     """Return the offsets of a group per item, where every item has exactly one if the file is left out."""
-    return np.arange(n + 1, dtype=np.int32) if data is None else np.frombuffer(data, "<u8").astype(np.int32)
+    return np.arange(n + 1, dtype=np.int32) if data is None else _indices(data, "<u8")
+
+
+def _indices(data: bytes, kind: str) -> IntArray:
+    """Return numbers of states, choices or branches, which have 32 bits here."""
+    wide = np.frombuffer(data, kind)
+    if len(wide) and int(wide.max()) > _LARGEST:
+        raise ModelError(f"index {int(wide.max()):,} is beyond {_LARGEST:,}, the largest one")
+    return wide.astype(np.int32)
 
 
 def _bits(data: bytes, n: int) -> BoolArray:
@@ -127,7 +152,7 @@ def _bits(data: bytes, n: int) -> BoolArray:
 
 def _actions(files: Mapping[str, bytes], n_choices: int) -> IntArray:
     data = files.get("actions/choices/values.bin")
-    return np.zeros(n_choices, dtype=np.int32) if data is None else np.frombuffer(data, "<u4").astype(np.int32)
+    return np.zeros(n_choices, dtype=np.int32) if data is None else _indices(data, "<u4")
 
 
 def _action_names(files: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -158,8 +183,10 @@ def _valuations(
         if "padding" in entry:
             position += entry["padding"]
             continue
-        name, kind = entry["name"], entry["type"]["type"]
+        name, kind = read_as(str, entry["name"], "the name of a state variable"), entry["type"]["type"]
         size = entry["type"].get("size", 64)
+        if not 1 <= size <= _WIDEST:
+            raise ModelError(f"state variable {name} has {size} bits; at most {_WIDEST} can be read")
         if name not in skip:
             columns[name] = _column(name, kind, _bit_field(packed, position, size), size, entry.get("offset", 0))
         position += size
