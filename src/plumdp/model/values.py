@@ -20,7 +20,7 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 
 _LARGEST_KEY = 1 << 62
 _SPARE = 8  # places of a table for each row in it, up to which it is filled by position
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.0*)?")  # a longer one is a text
 _TRUTH = {"true": 1, "false": 0}
 _ANSWERS = {"yes": 1, "no": 0}  # how many logs write truth values
 
