@@ -5,7 +5,7 @@
     python -m studies.fuzz --seed 17 umb --files 1      one again
 
 A mutation changes bytes, cuts the file, repeats a part, or puts a token in that has made trouble elsewhere. A reader
-may return something, or raise an error of plumdp within ten seconds. A line has the reader, the seed and what it did
+may return something, or raise an error of plumdp within ten seconds of work. A line has the reader, the seed and what it did
 otherwise; the exit code is 1 if there is such a line.
 """
 
@@ -40,7 +40,7 @@ from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, digest, digest_of_content
 from plumdp.verifying.verify import look_again, verify
 
-SECONDS = 10
+SECONDS = 10  # of the processor
 TOKENS = (
     *(b"1e9999999999", b"9" * 5000, b"-1", b"18446744073709551616", b"NaN", b"null", b"[]", b"{}", b'"', b"\x00"),
     *(b"\xff\xfe", b"[" * 2000, b"\n", b"1/0", b"\x1b[2J", b"true", b"4294967296", b"<a>", b"0.5", b"e"),
@@ -77,8 +77,8 @@ def problem(read: Callable[[Path], object], file: Path) -> str:
     def stop(*_: object) -> None:
         raise TimeoutError(f"it took more than {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         read(file)
     except Misuse:
@@ -86,8 +86,8 @@ def problem(read: Callable[[Path], object], file: Path) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     return ""
 
 

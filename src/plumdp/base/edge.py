@@ -118,8 +118,8 @@ def _put(fresh: Path, target: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file or a folder is on disk, on systems that let one wait for folders."""
-    with suppress(PermissionError):
+    """Wait until a file or a folder is on disk; not every system lets one wait for folders."""
+    with suppress(OSError if path.is_dir() else PermissionError):
         opened = os.open(path, os.O_RDONLY)
         try:
             os.fsync(opened)

@@ -1,0 +1,26 @@
+"""Every reader returns something of a damaged file, or refuses it in words, and none takes long."""
+
+import random
+import signal
+
+import pytest
+from tiers import size
+
+from studies.fuzz import fuzz, mutated, problem, readers
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGPROF"), reason="needs timers")
+OF_RESULTS = ("certificate.json", "witness.json", "data.npz")  # which take longer, as all of a result is read
+
+
+@pytest.mark.slow
+def test_readers_refuse_mutations_of_their_files_in_words(tmp_path):
+    others = [name for name in readers(tmp_path) if name not in OF_RESULTS]
+    assert len(others) == 11
+    assert fuzz(others, size(25, 1000)) + fuzz(OF_RESULTS, size(4, 100)) == []
+
+
+def test_mutations_differ_and_other_errors_are_told(tmp_path):
+    content = bytes(range(200))
+    assert len({mutated(content, random.Random(seed)) for seed in range(100)} - {content}) > 90
+    assert problem(lambda file: file.read_bytes(), tmp_path / "nowhere").startswith("FileNotFoundError")
+    assert problem(len, "a file") == ""
