@@ -5,8 +5,8 @@
     python -m studies.fuzz --seed 17 umb --files 1      one again
 
 A mutation changes bytes, cuts the file, repeats a part, or puts a token in that has made trouble elsewhere. A reader
-may return something, or raise an error of plumdp within ten seconds of work. A line has the reader, the seed and what it did
-otherwise; the exit code is 1 if there is such a line.
+may return something, or raise an error of plumdp within ten seconds of work. A line has the reader, the seed and what
+it did otherwise; the exit code is 1 if there is such a line.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def named(name, size=8):
     ],
 )
 def test_archives_that_are_damaged_or_too_large_are_refused(members, problem, tmp_path, monkeypatch):
-    monkeypatch.setattr("plumdp.model.readers.umb._MOST_BYTES", 16_000_000)
+    monkeypatch.setattr("plumdp.base.edge.MOST_BYTES", 16_000_000)
     assert len(read_umb(umb(tmp_path / "small.umb", SMALL)).successor) == 1
     with pytest.raises(pl.ModelError, match=problem):
         read_umb(umb(tmp_path / "model.umb", SMALL | members))
@@ -280,7 +280,7 @@ def arrays():
 def test_data_of_a_result_that_are_unknown_or_too_large_are_refused(
     about, more, problem, arrays, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("plumdp.result.data_file._MOST_BYTES", 16_000_000)
+    monkeypatch.setattr("plumdp.base.edge.MOST_BYTES", 16_000_000)
     content = json.dumps(json.loads(arrays["about"].tobytes()) | about).encode()
     np.savez_compressed(tmp_path / "data.npz", **(arrays | more | {"about": np.frombuffer(content, np.uint8)}))
     with pytest.raises(pl.DataError, match=problem):

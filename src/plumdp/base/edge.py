@@ -82,6 +82,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             shutil.rmtree(aside, ignore_errors=True)
 
 
+MOST_BYTES, _MOST_TIMES = 2**29, 100  # of what a file unpacks to: so many bytes, or times its size
 _ASIDE = ".plumdp-"  # before the names of folders with what is not complete
 
 
@@ -136,6 +137,11 @@ def _swap(one: Path, other: Path) -> bool:
             return bool(library.renameat2(-100, names[0], -100, names[1], 2) == 0)
         return bool(library.renamex_np(*names, 2) == 0)  # of macOS
     return False
+
+
+def most_bytes(packed: Path) -> int:
+    """Return how many bytes a packed file may have when it is unpacked; results and models are far below."""
+    return max(MOST_BYTES, _MOST_TIMES * packed.stat().st_size)
 
 
 def read_steadily(folder: Path, read: Callable[[], _T]) -> _T:

@@ -19,6 +19,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import most_bytes
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import parsed
 from plumdp.data.counts import TransitionCounts
@@ -43,8 +44,6 @@ PROBLEMS = (  # of files that others may have written
 )
 _KINDS = "state|label|state reward|choice reward|moment|coin|coin expression"
 _KNOWN = re.compile(rf"({'|'.join(_GRAPH)}|expression|counts|pilot|time|about|({_KINDS}) \d+|reward_\d+_\d+)\.npy")
-_MOST_BYTES = 2**29  # unpacked, or else as many times more than packed:
-_MOST_TIMES = 100
 _MOST_MEMBERS = 10_000
 
 
@@ -94,7 +93,7 @@ def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, Tr
     So is one with other arrays, or with more than so many bytes when it is unpacked.
     """
     try:
-        _require_few_bytes(path, max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size) if most is None else most)
+        _require_few_bytes(path, most_bytes(path) if most is None else most)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: read_only(archive[name]) for name in archive.files}
         about = parsed(arrays.pop("about").tobytes())

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.edge import MOST_BYTES
 from plumdp.certifying.pipeline import announcing
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import drawn_pilot
@@ -26,7 +27,6 @@ from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp_verify.reading import Rejected, require
 
-_MOST_BYTES = 2**29  # of the data of a result with a witness, unpacked
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
 _LEARNING = ("confidence_set", "misfit", "evidence")
 
@@ -76,7 +76,7 @@ class Look:
         """The model and the counts in its folder, if they are there."""
         if not (self.folder / DATA).exists():
             return None
-        most, model = _MOST_BYTES, None if self.own is None else self.own.model
+        most, model = MOST_BYTES, None if self.own is None else self.own.model
         if model is not None:
             arrays = _MOST_COUNTS * (1 + 3 * len(model.learned_rewards))
             most = min(most, 2**24 + 2 * model.nbytes + 8 * arrays * model.graph.n_transitions)

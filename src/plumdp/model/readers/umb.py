@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import most_bytes
 from plumdp.base.errors import ModelError
 from plumdp.base.json_values import parsed, read_as
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 
 _KNOWN = re.compile(r"index\.json|[a-z-]+\.bin|(actions|annotations|valuations)/.+\.bin")
 _LARGEST, _WIDEST = 2**31 - 1, 64  # of an index; bits of a state variable
-_MOST_BYTES, _MOST_TIMES = 2**29, 100  # of all files: so many bytes, or so many times the size of the archive
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the index of an archive, compressed or not, and the content of its files that may be asked for."""
     files: dict[str, bytes] = {}
     try:
-        left = max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size)
+        left = most = most_bytes(path)
         with tarfile.open(path, "r:*") as archive:
             for member in archive:
                 left -= member.size + tarfile.BLOCKSIZE
                 if left < 0:
-                    raise ModelError(f"it unpacks to more than {_MOST_BYTES:,} bytes, {_MOST_TIMES} times its size")
+                    raise ModelError(f"it unpacks to more than {most:,} bytes")
                 if member.isfile() and _KNOWN.fullmatch(member.name):
                     files[member.name] = archive.extractfile(member).read()  # type: ignore[union-attr]
         return parsed(files["index.json"]), files
