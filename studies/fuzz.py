@@ -24,11 +24,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import plumdp
 from plumdp.base.errors import Misuse
+from plumdp.base.json_values import digest
 from plumdp.cli import load
 from plumdp.cli.commands import COMMANDS
 from plumdp.cli.errors import FILE
@@ -37,7 +39,7 @@ from plumdp.data.raw_logs import write_events
 from plumdp.model.missions.hoa import read_hoa
 from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data
-from plumdp.result.folder import CERTIFICATE, digest, digest_of_content
+from plumdp.result.folder import CERTIFICATE, digest_of_content
 from plumdp.verifying.verify import look_again, verify
 
 SECONDS = 10  # of the processor
@@ -178,7 +180,8 @@ def _read_result(result: Path, name: str, file: Path) -> None:
 
 def _read_about(arrays: Mapping[str, np.ndarray], file: Path) -> None:
     packed = file.with_suffix(".npz")
-    np.savez(packed, **{**arrays, "about": np.frombuffer(file.read_bytes(), np.uint8)})
+    everything: Any = {**arrays, "about": np.frombuffer(file.read_bytes(), np.uint8)}
+    np.savez(packed, **everything)
     read_data(packed)
 
 
