@@ -102,7 +102,8 @@ def model_from_log(
     at_end = False if ends is None else ends(state_type(values)(**values))
     is_end = np.broadcast_to(np.asarray(at_end, dtype=np.bool_), len(next(iter(values.values()))))
     shown = _Shown(edges, values, initial, is_end, labels or {}, rewards or {}, choice_rewards or {})
-    model = _closed(shown) if closed else _with_elsewhere(shown)
+    _refuse_unknown(shown)
+    model = _closed(shown) if closed else _with_elsewhere(_without_unknown(shown))
     return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
 
 
@@ -185,10 +186,11 @@ def _actions(values: Sequence[Any], mapping: StateMapping, names: Sequence[str])
         column = np.empty(len(values), dtype=np.object_)
         column[:] = values
         return [names[code] if code >= 0 else None for code in Texts(tuple(names), mapping.action_names).code(column)]
-    return [_name(value) for value in values]
+    return [action_name(value) for value in values]
 
 
-def _name(value: Any) -> str | None:
+def action_name(value: Any) -> str | None:
+    """Return the name of an action that a log has as a text or a whole number; None if it is missing."""
     if isinstance(value, str):
         return value.strip() or None
     number = whole(value)
@@ -240,6 +242,32 @@ class _Shown(NamedTuple):
     labels: Mapping[str, Callable[..., BoolArray]]
     rewards: Mapping[str, Callable[..., FloatArray]]
     choice_rewards: Mapping[str, Callable[..., FloatArray]]
+
+
+def _refuse_unknown(shown: _Shown) -> None:
+    """Refuse a reward that is nan, which says that it is not known, in a state and action of the table."""
+    edges, states = shown.edges, state_type(shown.values)(**shown.values)
+    for reward, function in shown.choice_rewards.items():
+        for number, action in enumerate(edges.names):
+            source = edges.source[(edges.action == number) & ~shown.is_end[edges.source]]
+            earned = np.broadcast_to(np.asarray(function(states, action)), len(shown.is_end))[source]
+            for state in source[np.isnan(earned)][:1].tolist():
+                where = ", ".join(f"{name}={column[state]}" for name, column in shown.values.items())
+                raise DataError(
+                    f"nothing is known of the {reward} of {action!r} in ({where}): no row there has a number for it; "
+                    "give the number in these rows"
+                )
+
+
+def _without_unknown(shown: _Shown) -> _Shown:
+    """Return what a log shows, where steps lead elsewhere if they lead to states without a row or a known reward."""
+    edges, states, n = shown.edges, state_type(shown.values)(**shown.values), len(shown.is_end)
+    earned = [np.broadcast_to(np.asarray(f(states, ELSEWHERE)), n) for f in shown.choice_rewards.values()]
+    is_kept = shown.is_end | np.isin(np.arange(n), edges.source) | ~np.isnan(np.sum([np.zeros(n), *earned], axis=0))
+    number = np.where(is_kept, np.cumsum(is_kept) - 1, is_kept.sum())
+    edges = Edges(number[edges.source], edges.action, number[edges.target], edges.names)
+    values = {name: read_only(column[is_kept]) for name, column in shown.values.items()}
+    return shown._replace(edges=edges, values=values, is_end=shown.is_end[is_kept])
 
 
 def _closed(shown: _Shown) -> ParametricMDP:

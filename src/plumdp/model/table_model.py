@@ -18,6 +18,7 @@ from plumdp.model.free_rows import NO_PARAMETERS, free_rows
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure, offsets_of
 from plumdp.model.unmodelled_exits import refuse_reserved
+from plumdp.model.values import whole
 
 Columns: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """The values of the variable "state", or of several variables by name."""
@@ -154,10 +155,15 @@ def find_state(columns: Mapping[str, npt.NDArray[Any]], initial: Any) -> int:
     values = initial if isinstance(initial, Mapping) else dict(zip(columns, [initial], strict=False))
     if values.keys() != columns.keys():
         raise ModelError(f"initial={initial!r}: give a value for each of the variables {', '.join(columns)}")
-    is_here = np.all([columns[name] == value for name, value in values.items()], axis=0)
+    is_here = np.all([columns[name] == as_in(columns[name], value) for name, value in values.items()], axis=0)
     if not np.any(is_here):
         raise ModelError(f"initial={initial!r}: no state or successor has these values")
     return int(np.argmax(is_here))
+
+
+def as_in(column: npt.NDArray[Any], value: Any) -> Any:
+    """Return a value as a column of a table has it: a text if it has texts, or a whole number."""
+    return str(value).strip() if column.dtype.kind == "U" else whole(value)
 
 
 def _columns(what: str, given: Columns) -> dict[str, npt.NDArray[Any]]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import nan
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,14 @@ from plumdp.base.edge import visible
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import CutOff, Order
 from plumdp.data.log import Log
-from plumdp.data.log_models import model_from_log
+from plumdp.data.log_models import action_name, model_from_log
 from plumdp.data.logs import read_log
 from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.table_model import as_in
 from plumdp.model.text import number_of, one_line
 from plumdp.starting.roles import column_term, is_harm, look_at
 
@@ -67,16 +69,17 @@ class Start:
         """The table: states, actions and successors of the first runs, with unknown rows."""
         first, rewards = self.raw.first(self.first, **self._part), dict[str, Any]()
         elsewhere: dict[str, tuple[float, float]] = {}
+        ends = state_formula(self.end) if self.end else None
         if self.reward[1]:
             means, elsewhere = self._means
-            rewards = {self.reward[0]: _by_choice(means)}
+            rewards = {self.reward[0]: _by_choice(means, ends)}
         return model_from_log(
             first,
             states=self.states,
             initial=self.initial,
             actions=self.actions,
             columns=self.columns,
-            ends=state_formula(self.end) if self.end else None,
+            ends=ends,
             labels={"goal": state_formula(self.goal)} if self.goal else None,
             choice_rewards=rewards,
             elsewhere={} if self.closed else elsewhere,
@@ -106,32 +109,33 @@ class Start:
         return 'Pmax=? [ F "goal" ]' if self.goal else ""
 
     @property
-    def at_ends(self) -> float:
-        """What rows without an action say of costs or rewards, the largest mean: no step has it, nor any result."""
-        return max((mean for key, mean in self._means[0].items() if not key[-1]), key=abs, default=0.0)
+    def at_ends(self) -> tuple[int, float]:
+        """How many of the first rows have a cost or reward and no action, and the sum of it, which is in no result."""
+        left = [each for each in self._means[0] if each.action is None]
+        return sum(each.n_paid for each in left), sum(each.total for each in left)
 
     @property
     def _earned(self) -> str:
         """The column of costs or rewards, in words."""
         column = self.reward[1]
-        return f"{column} (without that of rows without an action)" if column and self.at_ends else column
+        return f"{column} (without that of rows without an action)" if column and self.at_ends[0] else column
 
     @cached_property
-    def _means(self) -> tuple[dict[tuple[str, ...], float], dict[str, tuple[float, float]]]:
-        """The mean of each state and action in the first runs, and the least and the most of a step."""
+    def _means(self) -> tuple[list[_Earned], dict[str, tuple[float, float]]]:
+        """What each state and action earned in the first runs, and the least and the most of a step."""
         kind, column = self.reward
         with look_at(self.raw.first(self.first, **self._part)) as look:
             terms = [look.sql(name, term) for name, term in self.states.items()]
             action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
-            keys = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))
+            keys = ", ".join(f"{term} AS v{i}" for i, term in enumerate([*terms, action]))
             value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
-            numbers = f"avg({value}), min({value}), max({value})"
+            numbers = f"count(*), count_if({value} <> 0), fsum({value}), min({value}), max({value})"
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
         if not rows:
             raise DataError(f"column {column} has no numbers; name another with --cost or --reward")
-        means = {tuple(map(_key, key)): float(mean) for *key, mean, _, _ in rows}
+        earned = [_Earned(row[:-6], action_name(row[-6]), *row[-5:-2]) for row in rows]
         least, most = min(row[-2] for row in rows), max(row[-1] for row in rows)
-        return means, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
+        return earned, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
 
     def next_command(self, file: str) -> str:
         """Return a command that asks something of the table."""
@@ -189,12 +193,6 @@ def _toml(value: Any) -> str:
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in written)
 
 
-def _key(value: Any) -> str:
-    """Return a value as a text, whole numbers without a point."""
-    text = "" if value is None else str(value)
-    return text.removesuffix(".0")
-
-
 def state_formula(text: str) -> Any:
     """Return a function of all states that a formula over their variables is."""
 
@@ -208,17 +206,30 @@ def state_formula(text: str) -> Any:
     return holds
 
 
-def _by_choice(means: Mapping[tuple[str, ...], float]) -> Any:
-    """Return a function of all states and an action that gives what the first runs cost there in the mean."""
-    whole = float(np.mean([*means.values()]))
+class _Earned(NamedTuple):
+    """What the rows with a state and an action earned or cost."""
 
-    def cost(states: Any, action: str) -> FloatArray:
-        if not any(key[-1] == action for key in means):
-            return np.zeros(len(states[0]))  # where nothing is done any more
-        keys = zip(*(map(_key, column.tolist()) for column in states), strict=True)
-        return np.array([means.get((*key, action), whole) for key in keys])
+    state: tuple[Any, ...]
+    action: str | None
+    n: int  # rows
+    n_paid: int  # those where it is not 0
+    total: float
 
-    return cost
+
+def _by_choice(earned: Sequence[_Earned], ends: Any) -> Any:
+    """Return a function of all states and an action: the mean of the first runs, nan if unknown, 0 where they end."""
+
+    def mean(states: Any, action: str) -> FloatArray:
+        found: dict[tuple[Any, ...], list[_Earned]] = {}
+        for each in earned:
+            if each.action == action:  # several spellings may be one value
+                key = tuple(as_in(column, value) for column, value in zip(states, each.state, strict=True))
+                found.setdefault(key, []).append(each)
+        rows = (found.get(key, ()) for key in zip(*(column.tolist() for column in states), strict=True))
+        means = np.array([sum(one.total for one in of) / sum(one.n for one in of) if of else nan for of in rows])
+        return means if ends is None else np.where(ends(states), 0.0, means)
+
+    return mean
 
 
 def is_whole(text: str) -> bool:

@@ -32,6 +32,8 @@ _WORDS = {
     "entscheidung",
     "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer "
     "minuten euro eur usd amount betrag token tokens",
+    "chance": "prob probs probability chance propensity pscore logp logprob logprobs",
+    "flag": "terminated terminal done truncated",
 }
 _GOOD = ("reward", "rew", "utility", "eq5d", "qaly", "profit")  # more is better
 _HARM = (
@@ -68,6 +70,11 @@ class ColumnProfile:
     def is_time(self) -> bool:
         """Whether its values are dates or times."""
         return not self.is_number and self.n_times >= 0.95 * max(self.n_present, 1)
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether it seems to be the chance with which the action was drawn."""
+        return self.is_number and self.hint("chance") > 0
 
     def hint(self, role: str) -> int:
         """Return the weight of its name for a role, from 0 to 3."""
@@ -109,6 +116,7 @@ def order_candidates(columns: Sequence[ColumnProfile], run: str) -> list[str]:
 def action_of(columns: Sequence[ColumnProfile], last_only: Sequence[str], most: int) -> str:
     """Return the column of actions, if any. Those in ``last_only`` are missing only in last rows of runs."""
     able = [each for each in columns if 1 <= each.n_distinct <= most and (each.is_whole or not each.is_number)]
+    able = [each for each in able if not (each.is_chance or each.hint("flag"))]
     hinted = sorted((each for each in able if each.hint("action")), key=lambda each: -each.hint("action"))
     return next((each.name for each in (*hinted, *(each for each in able if each.name in last_only))), "")
 
@@ -311,11 +319,18 @@ class LoadedRows:
         query = f"SELECT {value} AS value, count(*) AS n FROM {{rows}} WHERE {value} <> '' GROUP BY value"
         return {value: int(n) for value, n in self.rows(f"{query} ORDER BY n DESC, value LIMIT {most}")}
 
-    def sql(self, variable: str, term: str | Sequence[float]) -> str:
-        """Return a variable as SQL, from an expression of the mapping language or edges of bins."""
+    def sql(self, variable: str, term: str | Sequence[float], *, after: bool = False) -> str:
+        """Return a variable, or its value after the step, as SQL, from an expression of mappings or edges of bins."""
         column = MappingNode("column", value=variable, kind="number")
         bins = MappingNode("bins", (column,), tuple(term), "number") if not isinstance(term, str) else None
-        return f"({mapped_sql(bins or parse_mapping(str(term)), self.types)})"
+        node = bins or parse_mapping(str(term))
+        node = node.renamed({name: f"next_{name}" for name in node.columns()}) if after else node
+        return f"({mapped_sql(node, self.types)})"
+
+    def flag(self, name: str) -> str:
+        """Return a column of truth values as SQL; nothing if it has others."""
+        sql = self.sql(name, f"if {column_term(name)} then 1 else 0")
+        return sql if self.number(f"count({quoted(name)}) - count({sql})") == 0 else ""
 
     def number(self, what: str) -> float:
         """Return a number that is selected from all rows."""

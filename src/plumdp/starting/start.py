@@ -123,10 +123,11 @@ def start(
 
 def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
     """Return that costs are left out, if rows without an action have some."""
-    if not (found.reward[1] and found.at_ends):
+    if not (found.reward[1] and found.at_ends[0]):
         return []
-    has = f"rows without an action have a {found.reward[0]}, too, up to {found.at_ends:.4g} on average"
-    return [("odd", f"{has}, that is in no result")]
+    n, total = found.at_ends
+    has = f"{number_of(n, 'row')} of the first runs without an action {'has' if n == 1 else 'have'} a {found.reward[0]}"
+    return [("odd", f"{has}, too, {total:,.6g} in all, that is in no result")]
 
 
 def _with_states(found: Start) -> Start:
