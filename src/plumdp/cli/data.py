@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
 from plumdp.cli.errors import FILE, command_line
-from plumdp.cli.inputs import load_model, n_first, read_data
+from plumdp.cli.inputs import begins_of, load_model, n_first, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.progress import progress_bar
@@ -156,7 +156,8 @@ def start(given: Options) -> int:
     if isinstance(given.action, dict | list):
         raise DataError("--action: name a column, or give an expression")
     said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order")}
-    said |= {"end": given.table.get("end", ""), "first": n_first(given) or None, **given.text}
+    said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
+    said |= {"first": n_first(given) or None, **given.text}
     said |= {name: given.column.get(name, "") for name in ("run", "step")}
     found = plumdp.start(given.model, states=given.state, action=given.action or "", **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others

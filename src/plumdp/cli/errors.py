@@ -106,7 +106,7 @@ _NAMES = {
 }
 _NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
 _NAMES |= {name: f"column {name}" for name in ("run", "step")}
-_NAMES |= {name: f"table {name}" for name in ("first", "end", "closed")}
+_NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
 _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
@@ -144,6 +144,8 @@ def _spelled(option: Option) -> str:
     name, value = _NAMES.get(option.name, option.name), option.value
     name, _, key = name.partition(" ")
     name = name if name.isupper() else f"--{name}".replace("_", "-")
+    if key and isinstance(value, Mapping):
+        return f"{name} {','.join(f'{key}.{part}={entry}' for part, entry in value.items())}"
     if key:
         return f"{name} {key}={'…' if value is ... else str(value).lower() if value is True else value}"
     if value is Untold or value is True or value is ...:

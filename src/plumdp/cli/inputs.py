@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -226,10 +226,11 @@ def is_log(model: str) -> bool:
 
 def table_of(given: Options) -> ParametricMDP:
     """Return the table that the first runs of a log make."""
-    from plumdp.starting.proposal import Start, as_value
+    from plumdp.model.values import whole
+    from plumdp.starting.proposal import Start
 
     made = given.table
-    initial = {name.removeprefix("initial."): as_value(value) for name, value in made.items() if "initial." in name}
+    initial = begins_of(made)
     if "first" not in made or not initial or not given.state:
         raise DataError(
             f"{given.model} is a log, not a model: plumdp start {given.model} looks at its rows, and writes to {FILE} "
@@ -237,9 +238,14 @@ def table_of(given: Options) -> ParametricMDP:
         )
     reward = ("cost", given.cost) if given.cost else ("reward", given.reward)
     raw = raw_of(given, [given.model])
-    end, is_closed = made.get("end", ""), as_value(made.get("closed", "")) == 1
+    end, is_closed = made.get("end", ""), whole(made.get("closed", "")) == 1
     table = Start(raw, given.column, given.state, given.action, n_first(given), initial, end, given.goal, reward)
     return replace(table, closed=is_closed).model
+
+
+def begins_of(made: Mapping[str, str]) -> dict[str, str]:
+    """Return the state in which runs of a table begin, as somebody said."""
+    return {name.removeprefix("initial."): value for name, value in made.items() if name.startswith("initial.")}
 
 
 def n_first(given: Options) -> int:

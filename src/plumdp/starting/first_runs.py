@@ -15,8 +15,9 @@ from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
 from plumdp.model.table_model import state_type
-from plumdp.model.text import number_of
-from plumdp.starting.proposal import as_value, is_whole, state_formula
+from plumdp.model.text import listing, number_of
+from plumdp.model.values import whole
+from plumdp.starting.proposal import state_formula
 from plumdp.starting.roles import (
     ColumnProfile,
     LoadedRows,
@@ -29,6 +30,7 @@ from plumdp.starting.roles import (
     pairs_of,
     rewards_of,
     variable_of,
+    words_of,
 )
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
@@ -71,9 +73,17 @@ class FirstRunsLook:
         self._profiles = [each for each in profiles if each.name not in after.values()]
         self._order = in_runs(run, step) if run and step else ""
         self._facts: list[tuple[str, str]] = []
+        self._numeric: dict[str, bool] = {}  # whether the values of a state variable are whole numbers
+        flags = {each.name: look.flag(each.name) for each in self._profiles if each.hint("flag")}
+        self._flags = {name: sql for name, sql in flags.items() if sql}
 
     def propose(
-        self, states: Sequence[str] | StateMaps, action: str, reward: tuple[str, str], end: str
+        self,
+        states: Sequence[str] | StateMaps,
+        action: str,
+        reward: tuple[str, str],
+        end: str,
+        initial: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return all that a proposal has beyond run and order."""
         steps = self._steps()
@@ -82,7 +92,12 @@ class FirstRunsLook:
         rest = [each for each in self._profiles if each.name not in used]
         valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
         chosen = self._states(states, [each for each in rest if each.name not in valued])
-        found_end, in_log, last = self._given_end(end, chosen) if end else self._end(chosen, acting)
+        self._settle_form(chosen)
+        seen = self._valuations(chosen)
+        columns = zip(*seen, strict=True) if seen else ([] for _ in chosen)
+        self._numeric = {name: None not in map(whole, of) for name, of in zip(chosen, columns, strict=True)}
+        flagged = self._flagged_end(chosen, acting, end)
+        found_end, in_log, last = flagged or (self._given_end(end, chosen) if end else self._end(chosen, acting))
         actions = acting or "'go'"
         if in_log and not self._after:
             actions = f"if {in_log} then '' else {actions}"
@@ -92,18 +107,18 @@ class FirstRunsLook:
         maybe = self._maybe(valued) if valued and not reward[0] else ("", "")
         closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
-        initial = self._initial(chosen)
+        begins = self._initial(chosen, initial)
         length = 1
         if self._order:
             run, step = quoted(self._run), quoted(self._step)
             steps_each = f"count(DISTINCT ({run}, {step}))::DOUBLE / greatest(count(DISTINCT {run}), 1)"
             length = max(1, round(self._look.number(steps_each)) - (not self._after))
         return {
-            "states": chosen, "actions": actions, "initial": initial, "end": found_end,
+            "states": chosen, "actions": actions, "initial": begins, "end": found_end,
             "within": length if found_end else min(length, 12),
             "reward": self._never_below_0(reward[1], reward[0]) if reward[0] else ("", ""), "maybe": maybe,
             "steps": steps,
-            "last": last or self._last(chosen, initial), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
+            "last": last or self._last(chosen, begins), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
 
     def _maybe(self, valued: Sequence[str]) -> tuple[str, str]:
@@ -130,9 +145,10 @@ class FirstRunsLook:
         """Return whether the states seem to be all there are: few, and each of them in several of the first runs."""
         if not self._run:
             return False
-        terms = ", ".join(f"{self._look.sql(*each)}::VARCHAR AS v{i}" for i, each in enumerate(chosen.items()))
-        there = " AND ".join(f"trim(v{i}) <> ''" for i in range(len(chosen)))
-        states = f"SELECT {terms}, count(DISTINCT {quoted(self._run)}) AS n FROM {{rows}} GROUP BY ALL"
+        there = " AND ".join(f"v{i} <> ''" for i in range(len(chosen)))
+        keys = ", ".join(f"v{i}" for i in range(len(chosen)))
+        rows = self._all_states(chosen, f"{quoted(self._run)} AS run")
+        states = f"SELECT {keys}, count(DISTINCT run) AS n FROM ({rows}) GROUP BY ALL"
         ((n_states, least),) = self._look.rows(f"SELECT count(*), min(n) FROM ({states}) WHERE {there}")
         return bool(1 < n_states <= _FEW_STATES and least >= _SEVERAL_RUNS)
 
@@ -219,6 +235,9 @@ class FirstRunsLook:
         if not able:  # a state that is forgotten at once is one all the same, if nothing else is
             able = {name: self._term(name) for name, reason in reasons.items() if reason == _FORGOTTEN}
             self._facts += [("odd", f"{name}: {_FORGOTTEN}, but nothing else looks like a state") for name in able]
+        if self._after.keys() & able.keys():
+            reasons |= {name: f"the log has no next_{name}" for name in able if name not in self._after}
+            able = {name: term for name, term in able.items() if name in self._after}
         left = ((name, reason) for name, reason in reasons.items() if name not in able)
         self._facts += [("not used", f"{name}: {reason}") for name, reason in left]
         values = {name: self._look.values(self._look.sql(name, term)) for name, term in able.items()}
@@ -248,6 +267,10 @@ class FirstRunsLook:
 
     def _unfit(self, each: ColumnProfile) -> str:
         """Return the reason why a column is not part of the state, or an empty text."""
+        if each.name in self._flags:
+            return "says after which step a run is over"
+        if each.is_chance:
+            return "seems to be the chance of the action"
         if each.is_time:
             return "dates"
         if each.n_present < 0.5 * each.n_rows:
@@ -308,15 +331,15 @@ class FirstRunsLook:
                     self._facts.append(("odd", f"{variable} = {each.value} looks like an end, but {runs}"))
             if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
-                in_log = " or ".join(_in_log({variable: term}, [each]) for each in ends)
-                formulas = [_equation(variable, each) for each in ends]
+                in_log = " or ".join(self._in_log({variable: term}, [each]) for each in ends)
+                formulas = [self._equation(variable, each) for each in ends]
                 return " | ".join(formulas), in_log, formulas[0]
         return "", "", ""
 
     def _given_end(self, end: str, states: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return a formula that was given, the same over columns if that is short, and the formula again."""
         rows = self._valuations(states)
-        columns = (np.array([as_value(value) for value in column]) for column in zip(*rows, strict=True))
+        columns = (np.array(self._typed(*each)) for each in zip(states, zip(*rows, strict=True), strict=True))
         holds = state_formula(end)(state_type(states)(*columns))
         ended = [row for row, is_end in zip(rows, holds, strict=True) if is_end]
         if not ended:
@@ -325,32 +348,128 @@ class FirstRunsLook:
         is_short = len(ended) <= _MOST_VALUES and all(isinstance(term, str) for term in states.values())
         if not is_short or re.search(r"['\"\\]", "".join(map("".join, ended))):
             return end, "", end
-        return end, " or ".join(_in_log(states, row) for row in ended), end
+        return end, " or ".join(self._in_log(states, row) for row in ended), end
+
+    def _flagged_end(self, states: Mapping[str, Any], acting: str, end: str) -> tuple[str, str, str] | None:
+        """Return the same of the states in which a column says that runs are over; None if there is no such column.
+
+        In rows with their next state it speaks of that one, in others of the state of the row, where nothing is done.
+        """
+        is_cut = " AND ".join(f"{sql} = 0" for name, sql in self._flags.items() if "truncated" in words_of(name))
+        over = [(name, sql) for name, sql in self._flags.items() if "truncated" not in words_of(name)]
+        if not over or end or not (self._order or self._after):
+            return None
+        name, is_over = over[0][0], f"coalesce({over[0][1]} = 1{f' AND {is_cut}' * bool(is_cut)}, FALSE)"
+        acts = f"coalesce({self._look.sql('', acting)}::VARCHAR, '') <> ''" if acting else "FALSE"
+        if not self._after and (n := self._look.number(f"count_if({is_over} AND {acts})")):
+            self._refuse_last_actions(name, int(n), states)
+        length = f"count(*) OVER (PARTITION BY {quoted(self._run)})" if self._run else "0"
+        own, after = (f"[{', '.join(self._texts(states, after=each))}]" for each in (False, bool(self._after)))
+        rows = f"SELECT {own} AS own, {after} AS place, {is_over} AS is_over, {length} AS length FROM {{rows}}"
+        goes_on = "SELECT own AS place, count(*) AS n FROM steps GROUP BY own" if self._after else "SELECT [''], 0"
+        is_limit = "bool_and(length = longest) FILTER (is_over)" if "done" in words_of(name) else "FALSE"
+        found = self._look.rows(
+            f"WITH steps AS ({rows}), known AS (SELECT *, max(length) OVER () AS longest FROM steps), "
+            f"left_again(place, n) AS ({goes_on}) SELECT place, count_if(NOT is_over) + coalesce(any_value(n), 0), "
+            f"{is_limit} FROM known LEFT JOIN left_again USING (place) "
+            "GROUP BY place HAVING bool_or(is_over) ORDER BY place"
+        )
+        ends = [tuple(place) for place, n_on, at_limit in found if not (n_on and at_limit)]
+        for place, n_on, at_limit in found:
+            if n_on and not at_limit:
+                where = ", ".join(f"{name}={value}" for name, value in zip(states, place, strict=True))
+                raise DataError(
+                    f"{name} says that runs are over in ({where}), but {number_of(n_on, 'row')} of the first runs go "
+                    "on from there; add what tells these apart to the state with ",
+                    Option("states", ...),
+                )
+        if not ends:
+            return None
+        formulas = ["&".join(map(self._equation, states, place)) for place in ends]
+        self._facts.append(("end", f"{name}: {listing(formulas, most=6)}"))
+        in_log = "" if self._after else " or ".join(self._in_log(states, place) for place in ends)
+        return " | ".join(formulas), in_log, formulas[0]
+
+    def _refuse_last_actions(self, flag: str, n: int, states: Mapping[str, Any]) -> None:
+        """Refuse runs that are over after an action in their last row, as no row has the state that it led to."""
+        column = next(name for each in states.items() for name in self._columns(*each))
+        line = f"log['next_{column}'] = log.groupby('{self._run}').{column}.shift(-1).mask(log.{flag}, 'over')"
+        raise DataError(
+            f"{flag} says that {number_of(n, 'run')} of the first are over after the action in their last row, and the "
+            "log has no row with the state that it led to, so that this outcome would be lost; add such a row without "
+            f"an action to each run, or a column with the next state, in pandas {line}; or say with ",
+            Option("end", ...),
+            " in which states nothing happens any more",
+        )
+
+    def _settle_form(self, chosen: Mapping[str, Any]) -> None:
+        """Settle whether rows have their next state: only if that is there for each column of the state."""
+        if not self._after:
+            return
+        used = {name for each in chosen.items() for name in self._columns(*each)}
+        lacking, names = [f"next_{name}" for name in sorted(used - self._after.keys())], ", ".join(self._after.values())
+        if not lacking:
+            self._facts.append(("form", f"each row has the next state, in {', '.join(self._after[n] for n in used)}"))
+            self._require_next(chosen)
+            return
+        if not self._order:
+            raise DataError(
+                f"the log has {names}, but no {lacking[0]}; give this column, or say which columns name the run of a "
+                "row and its place there, with ",
+                Option("run", ...),
+                " and ",
+                Option("step", ...),
+            )
+        self._after = {}
+        self._facts.append(("form", f"the next state is that of the next row; not read: {names}"))
+
+    def _require_next(self, chosen: Mapping[str, Any]) -> None:
+        """Refuse rows whose next state is missing, as it is where runs end: what led there would be left out."""
+        is_missing = " OR ".join(f"coalesce({text}, '') = ''" for text in self._texts(chosen, after=True))
+        is_here = " AND ".join(f"coalesce({text}, '') <> ''" for text in self._texts(chosen))
+        if n := int(self._look.number(f"count_if(({is_missing}) AND {is_here})")):
+            raise DataError(
+                f"{number_of(n, 'row')} of the first runs {'has' if n == 1 else 'have'} a state and no next state; "
+                "if runs end there, write a state for that, such as over; or leave out the columns "
+                f"{', '.join(self._after.values())}, so that the next row has the next state"
+            )
+
+    def _columns(self, variable: str, term: Any) -> list[str]:
+        return columns_of(term, self._look.types) if isinstance(term, str) else [variable]
+
+    def _texts(self, states: Mapping[str, Any], *, after: bool = False) -> list[str]:
+        return [f"trim({self._look.sql(*each, after=after)}::VARCHAR)" for each in states.items()]
+
+    def _all_states(self, states: Mapping[str, Any], *more: str) -> str:
+        """Return the query for the states of all rows as texts, those after a step as well."""
+        sides = (False, True) if self._after else (False,)
+        named = ([f"{text} AS v{i}" for i, text in enumerate(self._texts(states, after=side))] for side in sides)
+        return " UNION ALL ".join(f"SELECT {', '.join([*names, *more])} FROM {{rows}}" for names in named)
 
     def _valuations(self, states: Mapping[str, Any]) -> list[tuple[str, ...]]:
         """Return the states of the first runs, as texts."""
-        terms = (f"trim({self._look.sql(*each)}::VARCHAR)" for each in states.items())
-        names = [f"{term} AS v{i}" for i, term in enumerate(terms)]
-        there = " AND ".join(f"v{i} <> ''" for i in range(len(names)))
-        query = f"SELECT DISTINCT {', '.join(names)} FROM {{rows}}"
-        return self._look.rows(f"SELECT * FROM ({query}) WHERE {there} ORDER BY ALL")
+        there = " AND ".join(f"v{i} <> ''" for i in range(len(states)))
+        return self._look.rows(f"SELECT DISTINCT * FROM ({self._all_states(states)}) WHERE {there} ORDER BY ALL")
 
     def _ends_of(self, variable: str, term: Any, acting: str = "") -> list[_Value]:
         """Return the values of a variable, those that are the last of most runs first."""
-        if self._order:
+        length = f"count(*) OVER (PARTITION BY {quoted(self._run)})" if self._run else "0"
+        if self._after:
+            one, other = (self._texts({variable: term}, after=after)[0] for after in (False, True))
+            own = f"SELECT {one} AS value, 0 AS last, 0 AS is_over, 0 AS has_left FROM {{rows}}"
+            is_over = "(length < max(length) OVER ())::INTEGER" if self._order else "1"
+            reached = f"SELECT {other} AS value, {length} AS length FROM {{rows}}"
+            never = f"value NOT IN (SELECT {one} FROM {{rows}} WHERE {one} NOTNULL)"
+            reached = f"SELECT value, 1, {is_over} AS is_over, 0 FROM ({reached})"
+            rows = f"{own} UNION ALL SELECT * FROM ({reached}) WHERE {never}"
+        elif self._order:
             value, last = f"trim({self._look.sql(variable, term)}::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
-            length = f"count(*) OVER (PARTITION BY {quoted(self._run)})"
             idle = f"coalesce(trim({self._look.sql('', acting)}::VARCHAR), '') = ''" if acting else "FALSE"
             left = f"coalesce(lead({value}) OVER ({self._order}) <> {value}, FALSE) AS has_left"
             runs = f"SELECT {value} AS value, {last} AS last, {length} AS length, {idle} AS idle, {left} FROM {{rows}}"
             over = "last AND (idle OR length < max(length) OVER ())"
             flags = f"last::INTEGER AS last, ({over})::INTEGER AS is_over, has_left::INTEGER AS has_left"
             rows = f"SELECT value, {flags} FROM ({runs})"
-        elif variable in self._after:
-            one, other = (f"trim({quoted(name)}::VARCHAR)" for name in (variable, self._after[variable]))
-            left = f"SELECT {one} AS value, 0 AS last, 0 AS is_over, 0 AS has_left FROM {{rows}}"
-            never = f"{other} NOT IN (SELECT {one} FROM {{rows}} WHERE {one} NOTNULL)"
-            rows = f"{left} UNION ALL SELECT {other}, 1, 1, 0 FROM {{rows}} WHERE {never}"
         else:
             return []
         sums = "sum(last) AS n, sum(is_over), sum(has_left)"
@@ -360,10 +479,10 @@ class FirstRunsLook:
     def _last(self, states: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
         """Return a formula of the value that most runs end with, and do not begin with."""
         found = [
-            (each.last, _equation(variable, each.value))
+            (each.last, self._equation(variable, each.value))
             for variable, term in states.items()
             for each in self._ends_of(variable, term)
-            if as_value(each.value) != initial[variable]
+            if self._typed(variable, [each.value]) != [initial[variable]]
         ]
         return max(found, default=(0, ""))[1]
 
@@ -383,24 +502,56 @@ class FirstRunsLook:
         self._facts.append(("assumed", f"{ends} do with it; if that is wrong, so is every result"))
         return "unrelated"
 
-    def _initial(self, states: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the state in which most of the first runs begin."""
-        terms = [self._look.sql(name, term) for name, term in states.items()]
-        names = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate(terms))
-        keys = ", ".join(f"v{i}" for i in range(len(terms)))
+    def _initial(self, states: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state in which all of the first runs begin, or the given one; without runs, the usual state."""
+        names = ", ".join(f"{text} AS v{i}" for i, text in enumerate(self._texts(states)))
+        keys = ", ".join(f"v{i}" for i in range(len(states)))
         is_first = f"lag(1) OVER ({self._order}) IS NULL" if self._order else "TRUE"
         rows = f"SELECT {names}, {is_first} AS is_first FROM {{rows}}"
-        there = " AND ".join(f"v{i} <> ''" for i in range(len(terms)))
+        there = " AND ".join(f"v{i} <> ''" for i in range(len(states)))
         query = f"SELECT {keys}, count(*) AS n FROM ({rows}) WHERE is_first AND {there} GROUP BY {keys}"
-        found = self._look.rows(f"{query} ORDER BY n DESC, {keys} LIMIT 1")
+        found = self._look.rows(f"{query} ORDER BY n DESC, {keys}")
         if not found:
             raise DataError(
                 "no run begins in a state whose values are all there; say what makes up a state with ",
                 Option("states", ...),
             )
-        values = dict(zip(states, map(as_value, found[0]), strict=False))
-        self._facts.append(("begins", ", ".join(f"{name} = {value}" for name, value in values.items())))
+        begin = [({k: self._typed(k, [v])[0] for k, v in zip(states, row, strict=False)}, row[-1]) for row in found]
+        fitting = [each for each in begin if all(str(each[0].get(k)) == str(v) for k, v in given.items())]
+        if not fitting or (self._order and len(fitting) > 1):
+            shown = listing([f"{number_of(n, 'run')} in ({_named(values)})" for values, n in begin], most=6)
+            raise DataError(
+                f"not all of the first runs begin in one state: {shown}. Name that of the runs that you mean, all of "
+                "its values, with ",
+                Option("initial", fitting[0][0] if fitting else begin[0][0]),
+                "; or, to mean all runs together, put a row before the first one of each run, with a state of its own "
+                "such as new and any action, and ask for one step more",
+            )
+        values, n = fitting[0]
+        share = (
+            f" ({n:,} of the first runs; the value is that of these alone)" if len(begin) > 1 and self._order else ""
+        )
+        self._facts.append(("begins", f"{_named(values)}{share}"))
         return values
+
+    def _typed(self, variable: str, values: Sequence[str]) -> list[Any]:
+        """Return values of a variable as the table has them: whole numbers if all are, or else texts."""
+        return [whole(value) if self._numeric[variable] else value for value in values]
+
+    def _equation(self, variable: str, value: str) -> str:
+        return f"{variable}={whole(value)}" if self._numeric[variable] else f'{variable}="{value}"'
+
+    def _in_log(self, states: Mapping[str, str], values: Sequence[str]) -> str:
+        """Return the expression over columns that some values of the state variables have."""
+        parts = []
+        for (variable, term), value in zip(states.items(), values, strict=True):
+            is_text = not self._numeric[variable] or parse_mapping(term).kind == "text"
+            parts.append(f"({term}) = '{value}'" if is_text else f"({term}) = {whole(value)}")
+        return " and ".join(parts)
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def _binned(term: str, edges: Sequence[float]) -> str:
@@ -412,16 +563,6 @@ def _binned(term: str, edges: Sequence[float]) -> str:
     names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges))]
     parts = [f"if {term} < {edge:g} then '{name}' else " for edge, name in zip(edges, names, strict=True)]
     return "".join(parts) + f"'{edges[-1]:g} or more'"
-
-
-def _in_log(states: Mapping[str, str], values: Sequence[str]) -> str:
-    """Return the expression over columns that some values of the state variables have."""
-    parts = zip(states.values(), values, strict=True)
-    return " and ".join(f"({term}) = {value}" if is_whole(value) else f"({term}) = '{value}'" for term, value in parts)
-
-
-def _equation(variable: str, value: str) -> str:
-    return f"{variable}={known}" if isinstance(known := as_value(value), int) else f'{variable}="{value}"'
 
 
 def _joined(name: str, values: Mapping[str, int]) -> str:

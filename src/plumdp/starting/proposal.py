@@ -230,17 +230,3 @@ def _by_choice(earned: Sequence[_Earned], ends: Any) -> Any:
         return means if ends is None else np.where(ends(states), 0.0, means)
 
     return mean
-
-
-def is_whole(text: str) -> bool:
-    """Return whether a text is a whole number."""
-    try:
-        return float(text) == int(float(text))
-    except (ValueError, OverflowError):
-        return False
-
-
-def as_value(text: str) -> int | str:
-    """Return the whole number that a text is, 1 or 0 for true or false, as logs are read, or the text."""
-    truth = {"true": 1, "false": 0}.get(text.lower())
-    return int(float(text)) if is_whole(text) else text if truth is None else truth

@@ -49,6 +49,7 @@ def start(
     cost: str = "",
     goal: str = "",
     end: str = "",
+    initial: Mapping[str, Any] | None = None,
     first: int | None = None,
     order: Order | None = None,
     encoding: str = "",
@@ -69,6 +70,8 @@ def start(
     reward, cost: the column, or an expression, with what a step earns, or costs; means of the first runs are taken.
     goal, end: formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where
         nothing happens any more.
+    initial: the state in which runs begin, by variable, if the first runs begin in different ones: the value is that of
+        runs that begin there.
     first: how many runs make the table, if you decided that before you looked.
     order: what came first, as in ``read_log``.
     encoding, decimal, date_format: as in ``raw_log``.
@@ -112,12 +115,12 @@ def start(
     with look_at(raw.first(first, run=run, step=step), keep=True, once=bool(run and step)) as look:
         others = look.profiles([name for name in columns if name not in (run, step)])
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
-        made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end)
+        made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end, initial or {})
     roles = {"episode": run, "step": step}
     found = Start(raw, {key: name for key, name in roles.items() if name}, first=first, goal=goal, order=order, **made)
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
-    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows, after), *found.facts, ("split", split)]
+    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *found.facts, ("split", split)]
     return _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
 
 
@@ -210,7 +213,6 @@ def _wide(profiles: Sequence[ColumnProfile]) -> str:
     return ", and one run alone is not enough"
 
 
-def _roles_facts(run: str, step: str, n_runs: int, n_rows: int, after: Mapping[str, str]) -> list[tuple[str, str]]:
+def _roles_facts(run: str, step: str, n_runs: int, n_rows: int) -> list[tuple[str, str]]:
     facts = [("run", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
-    facts += [("order", step)] if step else []
-    return facts + ([("form", f"each row has the next state, in {', '.join(after.values())}")] if after else [])
+    return facts + ([("order", step)] if step else [])
