@@ -85,7 +85,7 @@ SCHEMA = "plumdp/error/1"
 
 EXIT_CODES = (
     (0, "certified, done, or yes: the threshold is reached, the policy is good enough"),
-    (1, "no: the threshold is out of reach, the policy is worse, a check fails, or a process has changed"),
+    (1, "no: the threshold is out of reach, the policy is not better, a check fails, or a process has changed"),
     (2, "misuse: the message says what to change"),
     (3, "the data contradict the model"),
     (4, "nothing is certified, not yet known, could not be compared, or a part is missing"),

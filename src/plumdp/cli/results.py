@@ -103,6 +103,8 @@ def code_of_difference(difference: Difference) -> int:
     """Return the exit code of a comparison: 0 if the first policy is better or not worse by more than the margin."""
     if not difference.is_claim:
         return EXIT_CODES[Status.CONTRADICTED]
+    if difference.is_same and not difference.margin:  # which is known, and not better
+        return 1
     return min(_STANDING_CODES.get(each, 0) for each in difference.verdicts)
 
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from plumdp.model.text import number_of, one_line
 
+ELSEWHERE = "elsewhere"  # the label, and the only action, of the state for all that a table does not have
+
 
 @dataclass(frozen=True, eq=False)
 class Levels:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.rounding import ULP
-from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
+from plumdp.model.graph import ELSEWHERE, BoolArray, FloatArray, Graph, Indices, IntArray
 from plumdp.model.text import cut, number_of
 from plumdp.model.values import StateIndex
 
@@ -192,9 +192,9 @@ def policy_by_name(graph: Graph, actions: Any, states: Any = None) -> npt.NDArra
     if states is not None:
         return _of_list(graph, actions, states)
     if isinstance(actions, str):
-        return _of_function(graph, lambda _: actions)
+        return _of_function(graph, lambda _: actions, np.diff(graph.first_choice) > 1)
     if callable(actions):
-        return _of_function(graph, actions)
+        return _of_function(graph, actions, _moves(graph))
     if isinstance(actions, Mapping) and np.ndim(next(iter(actions.values()), "")) == 0:
         return _of_rows(graph, _columns_of_states(graph, [*actions]), [*actions.values()])
     columns = _columns_of_table(actions)
@@ -217,12 +217,13 @@ def python_names(graph: Graph) -> list[str]:
     return [f"{name}_" if keyword.iskeyword(name) else name for name in names]
 
 
-def _of_function(graph: Graph, function: Callable[..., Any]) -> npt.NDArray[Any]:
-    """Return the policy of a function of the state, or of its variables by name, asked where there are several actions.
+def _of_function(graph: Graph, function: Callable[..., Any], is_asked: BoolArray) -> npt.NDArray[Any]:
+    """Return the policy of a function of the state, or of its variables by name.
 
-    One whose parameters are called like all the variables gets their values; any other gets the state.
+    One whose parameters are called like all the variables gets their values; any other gets the state. Where there is
+    one action, it must not name another, and need not know the state.
     """
-    asked = np.flatnonzero(np.diff(graph.first_choice) > 1)
+    is_open, asked = np.diff(graph.first_choice) > 1, np.flatnonzero(is_asked)
     make_state, variables = _namedtuple("State", graph.states, rename=True), python_names(graph)
     columns, takes_values = [values[asked].tolist() for values in graph.states.values()], _takes(function, variables)
     names = np.empty(len(asked), dtype=object)
@@ -234,9 +235,19 @@ def _of_function(graph: Graph, function: Callable[..., Any]) -> npt.NDArray[Any]
             else:
                 names[row] = function(make_state(*values))
         except Exception as error:
+            if not is_open[state]:
+                continue
             where = f"{POLICY} fails in the state ({graph.describe_state(state)})"
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
     return policy_of_rows(POLICY, graph, *_spread(asked, names))
+
+
+def _moves(graph: Graph) -> BoolArray:
+    """Return the states with several actions, or one whose outcome matters; outside of a table there is no action."""
+    first = graph.first_choice[:-1]
+    is_outside = np.array([name == ELSEWHERE for name in graph.action_names])[graph.action[first]]
+    is_drawn = (np.diff(graph.first_transition)[first] > 1) & ~is_outside
+    return np.asarray(is_drawn | (np.diff(graph.first_choice) > 1))
 
 
 def _takes(function: Callable[..., Any], names: list[str]) -> bool:

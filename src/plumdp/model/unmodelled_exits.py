@@ -16,13 +16,13 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import ULP
+from plumdp.model.graph import ELSEWHERE as ELSEWHERE
 from plumdp.model.graph import Indices
 from plumdp.model.objectives.protocol import Kind, Objective
 from plumdp.model.objectives.reach import Reach
 from plumdp.model.objectives.reward import Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 
-ELSEWHERE = "elsewhere"  # the label of the state that a transition leads to which the table does not have
 _Asked = TypeVar("_Asked", bound=Objective)
 
 

@@ -71,8 +71,8 @@ class PolicyTable:
         Parameters
         ----------
         actions
-            A function of the state, which is a named tuple of its variables: it is asked in each state that has several
-            actions, and returns the name of one. Or a dict from states to names; a state is a tuple of the values of
+            A function of the state, which is a named tuple of its variables, that returns the name of an action. It is
+            asked in each state that has several, and must not name an action that another state lacks. Or a dict from states to names; a state is a tuple of the values of
             its variables, in their order, or the value of the only one. Or a table, which is a data frame or a mapping
             of columns: one column for each state variable, and the column ``action``. Or one name, which is taken
             wherever there are several actions. States with one action may be left out; None stands for that action.
