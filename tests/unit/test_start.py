@@ -1,6 +1,8 @@
 """What ``start`` proposes for rows of all kinds, and what it refuses."""
 
+import json
 import random
+import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -271,14 +273,61 @@ def test_a_comparison_with_an_order_is_written_down_and_reported(tmp_path, monke
     assert tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))["order"] == "runs"
 
 
-def test_a_file_that_made_the_table_is_not_counted_with_others(tmp_path, monkeypatch):
+def counted(*data):
+    return json.loads(plumdp("count", "nights/a.csv", *data, "--json").out)
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    """Return a folder with a log of 45 pumps, one of the night after, in which they go on, and both as one export."""
+    folder = tmp_path_factory.mktemp("nights")
+    frame = pumps(45).assign(Kosten=35.0)
+    is_last = frame.groupby("Equipment").cumcount() == 29
+    (folder / "nights").mkdir()
+    for name, rows in (("nights/a", frame[~is_last]), ("nights/b", frame[is_last]), ("grown", frame)):
+        rows.to_csv(folder / f"{name}.csv", index=False)
+    (folder / "plumdp.toml").write_text('cost = "Kosten"\n', encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert plumdp("start", "nights/a.csv", "--cost", "Kosten", "--force").code == 0
+    return folder
+
+
+def test_runs_that_made_the_table_are_no_evidence_in_any_file(nights, monkeypatch):
+    """Twelve of 45 pumps made it; the other 33 have 28 steps in the first file, and one more with the second."""
+    monkeypatch.chdir(nights)
+    grown, both, alone = counted("grown.csv"), counted("nights/a.csv", "nights/b.csv"), counted("nights/a.csv")
+    assert (grown["steps"], both["steps"], alone["steps"]) == (33 * 29, 33 * 29, 33 * 28)
+    assert grown["report"]["assuming"] == alone["report"]["assuming"]
+    assert counted("nights/b.csv")["steps"] == 0
+
+
+def test_a_certificate_from_no_data_has_no_bounds(nights, monkeypatch):
+    monkeypatch.chdir(nights)
+    ended = plumdp("certify", "nights/a.csv", "nights/b.csv", "--policy", "practice")
+    assert (ended.code, ended.out[:42]) == (4, "Nothing certified: there are no data (each")
+    assert "between" not in ended.out.splitlines()[0]
+
+
+def test_a_folder_is_one_log(nights, monkeypatch, tmp_path):
+    monkeypatch.chdir(nights)
+    shutil.copytree("nights", tmp_path / "nights")
     monkeypatch.chdir(tmp_path)
-    pumps().to_csv("export.csv", index=False)
-    pumps(5).to_csv("new.csv", index=False)
-    assert plumdp("start", "export.csv").code == 0
-    both = plumdp("count", "export.csv", "export.csv", "new.csv")
-    assert (both.code, "export.csv made the table: count it alone" in both.err) == (2, True)
-    assert plumdp("count", "export.csv", "new.csv").code == 0
+    first = plumdp("start", "nights", "--goal", 'Zustand="schlecht"')
+    assert (first.code, first.err) == (0, "")
+    again = plumdp("certify", "nights", "-p", 'Pmax=? [ F "goal" ]')
+    assert again.out.splitlines()[0] in first.out
+
+
+def test_rows_without_runs_cannot_be_told_from_those_that_made_the_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        rows = [(i % 2, "go", (i // 2) % 2, name) for i in range(60)]
+        pd.DataFrame(rows, columns=["x", "action", "next_x", "file"]).to_csv(name, index=False)
+    assert plumdp("start", "a.csv", "--state", "x").code == 0
+    both = plumdp("count", "a.csv", "a.csv", "b.csv")
+    assert (both.code, "a.csv made the table, and its rows name no runs: count it alone" in both.err) == (2, True)
+    assert plumdp("count", "a.csv", "b.csv").code == 0
 
 
 def test_few_states_that_are_all_seen_in_several_runs_are_taken_for_all_and_that_is_said():

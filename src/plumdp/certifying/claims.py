@@ -259,6 +259,8 @@ def status_of(learned: Learned, objective: Objective, lower: float, upper: float
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.conflict is not None:
         return Status.CONTRADICTED
+    if learned.model.is_table and not learned.counts.total:  # all that is known was stated, or seen in first runs
+        return Status.VACUOUS
     is_low, is_high = (
         replace(objective, direction=direction).is_vacuous(bound)
         for direction, bound in (("max", lower), ("min", upper))

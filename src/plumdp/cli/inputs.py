@@ -217,10 +217,15 @@ def _names_arms(given: Options, model: ParametricMDP) -> bool:
 
 
 def is_log(model: str) -> bool:
-    """Return whether a file that stands for a model is a log."""
+    """Return whether a file, or a folder of them, that stands for a model is a log."""
     from plumdp.data.duckdb_tables import is_data
+    from plumdp.model.stored_files import DESCRIPTION
+    from plumdp.result.folder import CERTIFICATE
 
     file = _file_of(model)
+    if file.is_dir():
+        names = {each.name for each in file.iterdir()}
+        return not names & {CERTIFICATE, DESCRIPTION} and any(map(is_data, names))
     return file.is_file() and is_data(str(file))
 
 
@@ -264,17 +269,24 @@ def _data_of(given: Options) -> Sequence[str]:
 
 
 def _others(given: Options, files: Sequence[str]) -> RawLog:
-    """Return the log, without the runs that made the table if it is of the same file."""
+    """Return the log, without the runs that made the table of a log, which are known by their names."""
+    from plumdp.data.duckdb_tables import find_files
+
     raw = raw_of(given, files)
-    if not is_log(given.model) or _file_of(given.model) not in map(_file_of, files):
+    if not is_log(given.model):
         return raw
-    if len(files) > 1:
-        # first runs are first in one file: with others, some of them might be taken for evidence
-        raise DataError(
-            f"{given.model} made the table: count it alone, count the other files alone, and add the counts"
-        )
+    table = find_files(given.model)
     run, step = (given.column.get(name, "") for name in ("episode", "step"))
-    return raw.others(n_first(given), run=run, step=step, means=given.cost or given.reward)
+    first, read = ({*map(_file_of, each)} for each in (table, files))
+    if not run and not first & read:
+        return raw
+    if not run and first != read:  # rows without runs have no names
+        raise DataError(
+            f"{given.model} made the table, and its rows name no runs: count it alone, count the other files alone, "
+            "and add the counts"
+        )
+    how: Any = {} if first == read else {"of": table}
+    return raw.others(n_first(given), run=run, step=step, means=given.cost or given.reward, **how)
 
 
 def _file_of(path: str) -> Path:

@@ -11,7 +11,7 @@ import gzip
 import json
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, iterparse
@@ -73,6 +73,7 @@ class FirstRuns:
     step: str = ""  # the column whose least value in a run says when it began, if it has dates
     others: bool = False  # whether the other runs are meant
     means: str = ""  # the column whose means in the first runs are taken for known
+    of: tuple[str, ...] = ()  # the files whose first runs are meant, if these are others than those that are read
 
 
 def first_runs_sql(part: FirstRuns, table: str) -> str:
@@ -93,7 +94,11 @@ def part_sql(part: FirstRuns, table: str) -> str:
     if not part.run:
         rows = f"(SELECT *, row_number() OVER () AS {_PLACE} FROM {table})"
         return f"(SELECT * EXCLUDE ({_PLACE}) FROM {rows} WHERE {_PLACE} {'>' if part.others else '<='} {part.n})"
-    is_first = f"coalesce({quoted(part.run)} IN (SELECT run FROM {FIRST_RUNS}), FALSE)"
+    run, first = quoted(part.run), f"SELECT run FROM {FIRST_RUNS}"
+    if part.of:  # which may write numbers otherwise; to take two names for one leaves out more, whatever happened
+        run, first = (f"coalesce(TRY_CAST({name} AS DOUBLE)::VARCHAR, trim({name}::VARCHAR))" for name in (run, "run"))
+        first = f"SELECT {first} FROM {FIRST_RUNS}"
+    is_first = f"coalesce({run} IN ({first}), FALSE)"
     return f"(SELECT * FROM {table} WHERE {'NOT ' if part.others else ''}{is_first})"
 
 
@@ -115,12 +120,14 @@ class RawLog:
             raise DataError(f"first={n!r}: give a number of runs, at least 1")
         return replace(self, part=FirstRuns(n, run, step))
 
-    def others(self, n: int, *, run: str, step: str = "", means: str = "") -> RawLog:
+    def others(self, n: int, *, run: str, step: str = "", means: str = "", of: Sequence[str] = ()) -> RawLog:
         """Return the runs that ``first`` leaves out, and rows without a run.
 
         ``means`` is a column whose means in the first runs the table has as costs or rewards, which results repeat.
+        ``of`` are the files whose first runs are left out, by their names, if the log is another one, or more.
         """
-        return replace(self.first(n, run=run, step=step), part=FirstRuns(n, run, step, others=True, means=means))
+        part = FirstRuns(n, run, step, others=True, means=means, of=tuple(of))
+        return replace(self.first(n, run=run, step=step), part=part)
 
 
 def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_format: str = "") -> RawLog:

@@ -105,6 +105,7 @@ class LogTable:
     def find_first_runs(self, table: str) -> None:
         """Find the runs that come first, of a log that is read in part."""
         if self.part is not None and self.part.run:
+            table = scan(self.connection, self.part.of, text=self.text) if self.part.of else table
             names = column_types(self.connection, table)
             for name in filter(None, (self.part.run, self.part.step)):
                 if name not in names:

@@ -72,12 +72,13 @@ class PolicyTable:
         ----------
         actions
             A function of the state, which is a named tuple of its variables, that returns the name of an action. It is
-            asked in each state that has several, and must not name an action that another state lacks. Or a dict from states to names; a state is a tuple of the values of
-            its variables, in their order, or the value of the only one. Or a table, which is a data frame or a mapping
-            of columns: one column for each state variable, and the column ``action``. Or one name, which is taken
-            wherever there are several actions. States with one action may be left out; None stands for that action.
-            Instead of a name, functions and dicts may have a dict from names to probabilities, and tables a further
-            column ``probability`` with a row for each action: then the policy draws. A function whose parameters are
+            asked in each state that has several, and must not name an action that another state lacks. Or a dict from
+            states to names; a state is a tuple of the values of its variables, in their order, or the value of the only
+            one. Or a table, which is a data frame or a mapping of columns: one column for each state variable, and the
+            column ``action``. Or one name, which is taken wherever there are several actions. States with one action
+            may be left out; None stands for that action. Instead of a name, functions and dicts may have a dict from
+            names to probabilities, and tables a further column ``probability`` with a row for each action: then the
+            policy draws. A function whose parameters are
             called like the state variables gets their values instead of the state.
         states
             The states that a list or an array of names is for, in its order: a mapping of columns such as
