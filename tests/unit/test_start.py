@@ -430,3 +430,37 @@ def test_files_as_people_have_them_are_read(tmp_path):
     assert "NA" not in {*found.model.graph.states["state"].tolist()}
     assert found.initial.get("late", 0) in (0, 1)
     assert found.log.counts.total > 0
+
+
+def test_an_action_that_nobody_ever_took_is_refused_from_a_function_too(tmp_path, monkeypatch):
+    """Where the function fails, or outside of the table, its only action is taken; the same policy is not better."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(unit, t, "ok" if t < 2 + unit % 3 else "failed") for unit in range(80) for t in range(3 + unit % 3)]
+    pd.DataFrame(rows, columns=["unit", "month", "status"]).to_csv("units.csv", index=False)
+    assert plumdp("start", "units.csv", "--state", "status").code == 0
+    asked = ["certify", "units.csv", "-p", 'P=? [ F<=3 status="failed" ]', "--against", "practice", "--policy"]
+    Path("absent.py").write_text("def policy(status):\n    return 'replace' if status == 'ok' else 'go'\n")
+    ended = plumdp(*asked, "absent.py")
+    assert (ended.code, "state (status=ok): 'replace' is not its only action, 'go'" in ended.err) == (2, True)
+    Path("same.py").write_text("def policy(status):\n    return {'ok': 'go'}[status]\n")
+    ended = plumdp(*asked, "same.py")
+    assert (ended.code, ended.out.partition(" do ")[0]) == (1, "same and practice")
+
+
+def test_ends_are_those_of_a_flag_and_the_last_reward_counts():
+    """A walk of five places; at the last, half of the runs earn 1. The hole at 7 is reached once, and is an end."""
+    rng = np.random.default_rng(1)
+    rows = [(run, t, t, "go", float(t == 4 and rng.random() < 0.5), t + 1) for run in range(400) for t in range(5)]
+    rows[2] = (0, 2, 2, "go", 0.0, 7)
+    log = pd.DataFrame(rows, columns=["episode", "t", "obs", "action", "reward", "next_obs"])
+    log = log[(log.episode > 0) | (log.t < 3)].assign(prob=0.5, truncated=False)
+    found = pl.start(log.assign(terminated=log.next_obs.isin([5, 7])), reward="reward")
+    assert (found.states, found.end) == ({"obs": "obs"}, "obs=5 | obs=7")
+    assert found.model.rewards["reward"].choice.max() == pytest.approx(log[log.episode < 100].reward.sum() / 99)
+    cut = log.assign(terminated=log.next_obs == 7, truncated=log.next_obs == 5)
+    assert pl.start(cut, reward="reward").end == "obs=7"
+    assert pl.start(cut, end="obs=5").end == "obs=5"
+    limited = log.assign(done=log.next_obs.isin([5, 7]), next_obs=log.next_obs.replace(5, 0))
+    assert pl.start(limited.drop(columns="truncated")).end == "obs=7"  # the longest runs end at a limit
+    with pytest.raises(pl.DataError, match=r"terminated says that runs are over in \(obs=0\), but 100 rows"):
+        pl.start(limited.rename(columns={"done": "terminated"}))

@@ -70,7 +70,8 @@ def model_from_log(
     ends: a function of all states at once: where nothing happens any more. Other states in which the log has no action
         lead elsewhere.
     labels: functions of all states at once, as in ``explore_batch``, and so are ``rewards`` and ``choice_rewards``.
-        They are not asked about states that the log does not show.
+        They are not asked about states that the log does not show. A ``choice_rewards`` may be nan where it is unknown:
+        that is refused if the log has the action, and a state in which the log has none is then elsewhere itself.
     closed: whether there are no other states than those of the log, so that each row may lead to all of them, and
         nowhere else. Certificates assume it, and data that show another state contradict it. It is for few states,
         where a rare successor would else be taken for the worst that can happen elsewhere.

@@ -271,7 +271,8 @@ def _split(part: FirstRuns | None) -> tuple[str, ...]:
         return ()
     first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
     said = f"what was done in {first}, and how many these are, did not depend on what happened in the others"
-    means = f"the {part.means} of a step depends on state and action alone, and is on average what it was in {first}"
+    known = f"depends on state and action alone, and is on average what it was in {first}"
+    means = f"the {part.means} of a step {known}; how far these means may be off is in no bound"
     return (said, means) if part.means else (said,)
 
 

@@ -21,6 +21,7 @@ _LONGEST = 100_000  # characters
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 _TIMES = ("DATE", "TIME")
+_ZONED = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 DATES = ("DATE", "TIMESTAMP", "VARCHAR")  # how types begin that may have dates
 IN_ORDER = (*NUMBERS, *_TIMES)  # how types begin that tell what is first
 _TEXTS = ("VARCHAR", "ENUM")
@@ -49,7 +50,7 @@ def columns_sql(
 
 def _plain(column: str, type_name: str) -> str:
     """Return a column as it is; moments of a time zone in UTC, since Python has no type for them."""
-    return f"CAST({quoted(column)} AS TIMESTAMP)" if type_name == "TIMESTAMP WITH TIME ZONE" else quoted(column)
+    return f"CAST({quoted(column)} AS TIMESTAMP)" if type_name in _ZONED else quoted(column)
 
 
 def _step(column: str, type_name: str, is_warehouse: bool) -> str:
@@ -65,7 +66,8 @@ def _step(column: str, type_name: str, is_warehouse: bool) -> str:
     if is_warehouse:
         return quoted(column)
     unit = "epoch_ns" if kind == "TIMESTAMP_NS" else "epoch_us"
-    return f"2 * {unit}({quoted(column)})"  # twice, so that none is the next number
+    zoned = "::TIMESTAMPTZ" if kind in _ZONED else ""
+    return f"2 * {unit}({quoted(column)}{zoned})"  # twice, so that none is the next number
 
 
 def _moments(column: str) -> str:

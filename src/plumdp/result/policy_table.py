@@ -78,8 +78,8 @@ class PolicyTable:
             column ``action``. Or one name, which is taken wherever there are several actions. States with one action
             may be left out; None stands for that action. Instead of a name, functions and dicts may have a dict from
             names to probabilities, and tables a further column ``probability`` with a row for each action: then the
-            policy draws. A function whose parameters are
-            called like the state variables gets their values instead of the state.
+            policy draws. A function whose parameters are called like the state variables gets their values instead of
+            the state.
         states
             The states that a list or an array of names is for, in its order: a mapping of columns such as
             ``graph.states``, a data frame, or a list of states.

@@ -27,6 +27,7 @@ from plumdp.starting.roles import (
     in_runs,
     is_gain,
     is_persistent,
+    moment_of,
     pairs_of,
     rewards_of,
     variable_of,
@@ -100,7 +101,7 @@ class FirstRunsLook:
         found_end, in_log, last = flagged or (self._given_end(end, chosen) if end else self._end(chosen, acting))
         actions = acting or "'go'"
         if in_log and not self._after:
-            actions = f"if {in_log} then '' else {actions}"
+            actions = f"if {in_log} then '' else {self._worded(actions)}"
         if not acting:
             chain = "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
             self._facts.append(("action", chain))
@@ -165,7 +166,7 @@ class FirstRunsLook:
         )
         pace = self._pace() if self._has_dates else None
         if pace is not None:
-            number = f"date_diff('{_PERIODS[pace][0]}', TIMESTAMP '1970-01-01', TRY_CAST({step} AS TIMESTAMP))"
+            number = f"date_diff('{_PERIODS[pace][0]}', TIMESTAMP '1970-01-01', {moment_of(self._step)})"
             missing = self._missing(number)
             self._facts.append(("pace", f"{pace}, one step in each period"))
             odd += [f"{100 * missing:.2g} % of the periods between first and last have no row"] if missing else []
@@ -183,7 +184,7 @@ class FirstRunsLook:
         return 1 - float(there) / float(wide) if wide else 0.0
 
     def _pace(self) -> str | None:
-        run, moment = quoted(self._run), f"TRY_CAST({quoted(self._step)} AS TIMESTAMP)"
+        run, moment = quoted(self._run), moment_of(self._step)
         moments = f"SELECT DISTINCT {run} AS run, {moment} AS x FROM {{rows}}"
         before = "lag(x) OVER (PARTITION BY run ORDER BY x)"
         gap = f"SELECT run, x, date_diff('hour', {before}, x) / 24.0 AS days FROM ({moments})"
@@ -206,6 +207,16 @@ class FirstRunsLook:
         term = self._folded(name)
         self._facts.append(("action", f"{name}: {_shown(self._look.values(self._look.sql(name, term)))}"))
         return term
+
+    def _worded(self, term: str) -> str:
+        """Return actions as texts, those that are a column of numbers or truth values too."""
+        kind = next((kind for name, kind in self._look.types.items() if term == column_term(name)), "VARCHAR")
+        if kind.startswith(("VARCHAR", "ENUM")):
+            return term
+        if kind == "BOOLEAN":
+            return f"if {term} then '1' else '0'"
+        numbers = [number for value in self._look.values(term) if (number := whole(value)) is not None]
+        return "".join(f"if {term} = {number} then '{number}' else " for number in numbers[:_MOST_VALUES]) + "''"
 
     def _last_only(self) -> list[str]:
         """Return columns that are missing in the last rows of runs, and hardly anywhere else."""
@@ -281,6 +292,8 @@ class FirstRunsLook:
             return "numbers that may be a cost or a reward"
         if not each.is_number and each.n_distinct > _MOST_VALUES:
             return f"about {each.n_distinct:,} values"
+        if each.is_whole and each.n_distinct > 0.9 * each.n_rows:
+            return "another number in nearly every row"
         if not self._order:
             return ""
         name = quoted(each.name)
@@ -544,9 +557,10 @@ class FirstRunsLook:
     def _in_log(self, states: Mapping[str, str], values: Sequence[str]) -> str:
         """Return the expression over columns that some values of the state variables have."""
         parts = []
-        for (variable, term), value in zip(states.items(), values, strict=True):
-            is_text = not self._numeric[variable] or parse_mapping(term).kind == "text"
-            parts.append(f"({term}) = '{value}'" if is_text else f"({term}) = {whole(value)}")
+        for term, value in zip(states.values(), values, strict=True):
+            is_truth = self._look.types.get(term) == "BOOLEAN"
+            is_text = parse_mapping(term).kind == "text" or not re.fullmatch(r"-?\d+(\.0*)?", value)
+            parts.append(f"({term}) = '{value}'" if is_text and not is_truth else f"({term}) = {value}")
         return " and ".join(parts)
 
 

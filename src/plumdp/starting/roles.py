@@ -387,5 +387,9 @@ def pairs_of(look: LoadedRows, term: str, order: str) -> dict[tuple[str, str], i
 def in_runs(run: str, step: str) -> str:
     """Return the window of a run in its order."""
     text = quoted(step)
-    number = f"TRY_CAST({text} AS DOUBLE), TRY_CAST({text} AS TIMESTAMP)"
-    return f"PARTITION BY {quoted(run)} ORDER BY {number}"
+    return f"PARTITION BY {quoted(run)} ORDER BY TRY_CAST({text} AS DOUBLE), {moment_of(step)}"
+
+
+def moment_of(step: str) -> str:
+    """Return a column of dates or times as SQL, those of a zone in UTC."""
+    return f"TRY_CAST(TRY_CAST({quoted(step)}::VARCHAR AS TIMESTAMPTZ) AS TIMESTAMP)"
