@@ -37,9 +37,7 @@ def lists(rng, nights):
     """Yield whether units are named, night by night, of tests that double with heads and end with tails."""
     runs = runs_of_heads(rng)
     for n in range(1, NIGHTS):
-        values = {
-            is_up: e_value(Won(-inf, n * log(2) if is_up else -inf, 0, False, 1), n, nights) for is_up in (True, False)
-        }
+        values = {is_up: e_value(Won(n * log(2) if is_up else -inf, 1), nights) for is_up in (True, False)}
         yield bool(e_bh([values[is_up] for is_up in (runs >= n).tolist()], LEVEL))
 
 

@@ -133,6 +133,33 @@ def misses_ever(rng, change, n, every):
     return wrong
 
 
+def misses_after_alarms(rng, n=16, rate=0.5):
+    """Return whether a certificate with confidence one half ever misses if every false alarm is acknowledged."""
+    known = np.array([0.5, 0.5])
+    state, wrong, n_begun = WatchState.begin(Plan(watched_rows(COIN), 1.2, (known, known))), False, 1
+    first = COIN.graph.first_transition[0]
+    for number in range(n):
+        counts = np.zeros(COIN.graph.n_transitions, dtype=np.int64)
+        heads = int(rng.binomial(8, rate))
+        counts[first : first + 2] = heads, 8 - heads
+        state = state.add(f"{number}", "", Seen(counts), None)
+        if state.open_alarms or number == n - 1:  # all starts since the last beginning
+            for i in range(len(state.stream.parts)):
+                found = since_part(
+                    COIN, state.stream, i, 'P=? [ F "heads" ]', None, 0.5, is_chosen=True, share=state.share
+                )
+                wrong |= not found.lower <= rate <= found.upper
+            state, n_begun = state.acknowledge(), n_begun + 1
+    return wrong, n_begun
+
+
+def test_certificates_of_all_starts_hold_at_once_also_after_acknowledged_alarms():
+    rng = np.random.default_rng(7)
+    games = [misses_after_alarms(rng) for _ in range(size(2, 200))]
+    assert np.mean([wrong for wrong, _ in games]) <= 0.5
+    assert np.mean([n_begun for _, n_begun in games]) > 4
+
+
 def test_certificates_of_all_starts_after_a_change_hold_at_once():
     rng = np.random.default_rng(6)
     games = [misses_ever(rng, int(rng.integers(2, 8)), 14, 3) for _ in range(size(2, 150))]

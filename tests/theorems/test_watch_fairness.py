@@ -5,6 +5,7 @@ would lead to.
 """
 
 from fractions import Fraction
+from functools import cache
 from math import exp, log
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 from coin_model import COIN
 from time_games import COINS, FIRST, SPACE, TABLE
 from watch_games import (
+    COIN_ROWS,
     HALF,
     average,
     chance_of,
@@ -33,6 +35,7 @@ from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import weight_of
 from plumdp.watching import detectors, rows, watch
 from plumdp.watching.detectors import ValueBets
+from plumdp.watching.plan import Alarm, Plan, WatchState
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
 
@@ -267,6 +270,48 @@ def test_the_errors_of_all_certificates_about_now_sum_to_at_most_that_of_the_wat
     with pytest.raises(InterruptedError):
         watch.since_part(COIN, stream, 3, "", None, 0.9, is_chosen=False)
     assert errors[-1] == pytest.approx(0.1)
+
+
+def share_of(k, before):
+    """Return the share of the error since the k-th beginning, after so many parts, as the package has it."""
+    alarms = tuple(Alarm("rows", "", 0.0, "", "", acknowledged=str(i)) for i in range(1, k))
+    return Fraction(WatchState(Plan(COIN_ROWS, 100), Stream(COIN_ROWS), alarms=alarms, n=before).share)
+
+
+def most_missed(share, weight=lambda i: Fraction(weight_of(i)), error=Fraction(1, 2), n=8):
+    """Return how probably a set since some start misses a fair coin at most, if the watch begins anew at will."""
+
+    def is_missed(throws, own):
+        stretches = ((throws[i:], weight(i + 1)) for i in range(len(throws)))
+        return any(average(counted(x), [HALF, HALF]) * error * own * w >= chance_of(x, HALF) for x, w in stretches)
+
+    @cache
+    def missed(throws, before, k):
+        if is_missed(throws, share(k, before)):
+            return Fraction(1)
+        if before + len(throws) == n:
+            return Fraction(0)
+        begun = [(throws, before, k), ((), before + len(throws), k + 1)][: 1 + bool(throws)]
+        return max(sum(missed((*x, last), *rest) for last in (0, 1)) / 2 for x, *rest in begun)
+
+    return missed((), 0, 1)
+
+
+def test_sets_since_all_starts_hold_at_once_also_if_somebody_begins_the_watch_anew_by_looking():
+    assert Fraction(1, 10) < most_missed(share_of) <= Fraction(1, 2)
+
+
+def test_beginnings_that_all_have_the_whole_error_are_found():
+    first_alone = most_missed(lambda _k, _before: Fraction(1), weight=lambda i: Fraction(i == 1))
+    assert first_alone > Fraction(1, 2)
+
+
+@pytest.mark.parametrize("lengths", [[1] * 40, [31, 1, 1, 500], [32, 7, 64, 1], [1000, 3, 3]])
+def test_shares_of_all_beginnings_sum_to_at_most_one(lengths):
+    starts = [sum(Fraction(weight_of(i + 1)) for i in range(length)) for length in lengths]
+    shares = [share_of(k, sum(lengths[: k - 1])) for k in range(1, len(lengths) + 1)]
+    assert sum(own * of_starts for own, of_starts in zip(shares, starts, strict=True)) <= 1
+    assert sum(starts) > 1  # as it would be if each had the whole error
 
 
 # Parameters that tie several rows: a coin with p, and one with p / 2

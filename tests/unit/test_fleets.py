@@ -2,7 +2,6 @@
 
 import json
 import sys
-from math import log
 
 import joblib
 import numpy as np
@@ -71,29 +70,51 @@ def test_at_a_night_that_was_chosen_by_looking_e_values_are_others_and_the_promi
     assert [unit.name for unit in looked.named] == ["unit-03"]
     assert "may have been chosen by looking" in looked.promise
     assert ("as you stated" in looked.promise) == (chosen == "unlinked")
-    assert looked.named[0].e_value != fixed.named[0].e_value
+    assert (looked.named[0].e_value < fixed.named[0].e_value) == (chosen == "any")
 
 
-def test_at_a_fixed_night_the_sum_is_divided_by_all_starts_that_there_might_be():
-    """Also by those of nights for which a unit has no parts: it may have stopped because of what it showed."""
-    won = Won(log(60.0), -np.inf, 0, True, 1)
-    assert e_value(won, 7, "fixed") == pytest.approx(0.9 * 60 / 6)
-    assert e_value(won._replace(is_learned=False), 7, "fixed") == pytest.approx(0.9 * 60 / 7)
-    assert e_value(won._replace(n_before=3), 7, "fixed") == pytest.approx(0.9 * 60 / 3)
+def test_the_e_value_of_a_unit_that_stopped_is_the_same_however_many_nights_there_were():
+    """It may have stopped because of what it showed: an e-value that counted its nights would be too large."""
     given = nights(12, units=2)
-    given["unit-01"] = dict(list(given["unit-01"].items())[:8])
-    judged = {unit.name: unit for unit in watch_many(COIN, given).units}
-    assert judged["unit-01"].n_parts == 8
-    assert judged["unit-01"].e_value == e_value(judged["unit-01"].won, 12, "fixed")
+    alone = dict(list(given["unit-01"].items())[:8])
+    (by_itself,) = watch_many(COIN, {"unit-01": alone}).units
+    both = watch_many(COIN, given | {"unit-01": alone})
+    assert both.units[1] == by_itself
+    assert (by_itself.n_parts, by_itself.last) == (8, "2024-05-08")
+    said = "no unit stopped before others because of what these showed"
+    assert [said in watch_many(COIN, some).assumptions for some in (given, {"unit-01": alone})] == [False, False]
+    assert said in both.assumptions
+
+
+def still(rate, n=30, unit=0):
+    return [thrown(np.random.default_rng(1000 * unit + day), rate) for day in range(n)]
+
+
+def test_units_that_never_changed_and_are_not_as_the_reference_says_are_not_said_to_have_changed():
+    given = {"as given": still(0.3), "other": still(0.6, unit=1)}
+    found = watch_many(COIN, given, reference={"p": 0.3})
+    assert found.sentence == "1 of 2 units differs from the reference."
+    assert "a name is wrong if the unit is as the reference says" in found.promise
+    assert found.named[0].words == "p is about 0.588, not 0.3 (estimates)"
+    one = watch(COIN, given["other"], reference={"p": 0.3})
+    assert one.sentence == f"ALARM: rows differ from the reference ({one.alarms[0].part})."
+    certificate = pl.certify(COIN, thrown(np.random.default_rng(9), 0.3, 400), 'P=? [ F "heads" ]')
+    found = watch_many(COIN, given, certificate)
+    assert found.sentence == "1 of 2 units is not as the certificate says."
+    assert "a name is wrong if the unit is as the certificate says" in found.promise
+    later = {"unit": still(0.3, 20) + still(0.6, 10, unit=1)}
+    (unit,) = watch_many(COIN, later, reference={"p": 0.3}).named
+    assert "from about part 21 on, not 0.3" in unit.words
+    assert "a name is wrong if the unit has not changed" in watch_many(COIN, given).promise
 
 
 def test_weights_of_what_is_won_after_acknowledged_alarms_sum_to_one():
-    shares = [e_value(Won(0.0, -np.inf, 0, False, k), 1, "fixed") for k in range(1, 2000)]
+    shares = [e_value(Won(0.0, k), "fixed") for k in range(1, 2000)]
     assert 0.999 < sum(shares) <= 1
     state = WatchState.begin(Plan(watched_rows(COIN), 100))
     acknowledged = [Alarm("rows", "1", 9.0, "", "1", "3"), Alarm("value", "5", 9.0, "", "5", "7")]
-    assert fleets.won_by(state, "rows", "fixed").cycle == 1
-    assert fleets.won_by(WatchState(state.plan, state.stream, alarms=tuple(acknowledged)), "rows", "fixed").cycle == 2
+    assert fleets.won_by(state, "rows").cycle == 1
+    assert fleets.won_by(WatchState(state.plan, state.stream, alarms=tuple(acknowledged)), "rows").cycle == 2
 
 
 def test_e_bh_names_the_largest_number_that_the_level_allows():
@@ -142,7 +163,7 @@ def test_a_state_is_one_that_watch_acknowledges(tmp_path):
     watch(COIN, given["unit-03"], state=tmp_path / "unit-03.watch", acknowledge=True)
     found = watch_many(COIN, given, state=tmp_path)
     (unit,) = (unit for unit in found.units if unit.name == "unit-03")
-    assert (unit.won.cycle, unit.won.n_before, unit.e_value, found.named) == (2, 28, 0.0, ())
+    assert (unit.won.cycle, unit.e_value, found.named) == (2, 0.0, ())
     assert any("acknowledged because of what its own unit showed" in each for each in found.assumptions)
 
 

@@ -153,6 +153,22 @@ def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_p
     assert any("was made before the data that are watched" in each for each in _assumed(certificate, counted / "..", 2))
 
 
+@pytest.mark.slow
+def test_frames_are_not_watched_against_a_certificate_that_they_made():
+    """As files are not: the first parts are left out, and later ones are refused."""
+    runs = pandas.DataFrame(pl.data.record(MODEL, {"fault": 0.1}, 240, rng=1, max_steps=1).columns())
+    frames = [runs[runs.episode // 40 == number] for number in range(6)]
+    counts = [pl.read_log(MODEL, frame).counts for frame in frames]
+    early, late = (pl.certify(MODEL, sum(some[1:], some[0]), GOOD) for some in (counts[:2], counts[3:]))
+    found = pl.watch(MODEL, frames, certificate=early, value=False)
+    assert (found.state.n_before, found.n_parts) == (2, 4)
+    for parts in (frames, counts):
+        with pytest.raises(pl.DataError, match=r"was made from part 4: .*; if these are other runs that look alike"):
+            pl.watch(MODEL, parts, certificate=late, value=False)
+    named = [frame.assign(episode=frame.episode + 1000 * number) for number, frame in enumerate(frames)]
+    assert pl.watch(MODEL, named, certificate=late, value=False).n_parts == 6  # other runs that look alike
+
+
 def ready_made(folder, n, goods=(9,)):
     """Write a file of ready-made counts for each of n days."""
     for number in range(n):
@@ -345,6 +361,11 @@ def test_an_acknowledged_alarm_begins_the_watch_anew(tmp_path):
     assert noted.state.stream.n == 3
     assert noted.sentence.startswith("No alarm since that of 2024-05-2")
     assert [alarm.acknowledged for alarm in noted.alarms] == ["2024-05-27"]
+    assert noted.state.share == 1 / (6 * 2)  # 27 has five binary digits
+    assert (
+        "(this one by itself: 99.99583333 %)"
+        in pl.watch(MODEL, some, GOOD, state=tmp_path / "press.watch").now.assumptions[0]
+    )  # 0.1 % / 12 / 2
 
 
 def test_rows_that_cannot_be_contradict_the_model(tmp_path):
@@ -422,6 +443,9 @@ def test_rows_of_a_table_are_watched():
     assert alarm.since in ("part 25", "part 26", "part 27")
 
 
+TWO_KINDS = " are names of two kinds, so that a missing part would not show: name all parts alike"
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
@@ -440,6 +464,10 @@ def test_rows_of_a_table_are_watched():
         (["2024-05-01_07", "2024-05-02_07", "2024-05-04_07"], (2, "no part between 2024-05-02_07 and 2024-05-04_07")),
         (["2020-W52", "2020-W53", "2021-W01", "2021-W03"], (3, "no part between 2021-W01 and 2021-W03")),
         (["2024-13-45", "2024-13-46"], None),
+        (["2024-03", "2024-04", "2024-05-01"], (2, f"2024-04 and 2024-05-01{TWO_KINDS}")),
+        (["2024-W18", "2024-W19", "2024-05-13", "2024-05-14"], (2, f"2024-W19 and 2024-05-13{TWO_KINDS}")),
+        (["2024-05-13", "night 14", "night 15"], (1, f"2024-05-13 and night 14{TWO_KINDS}")),
+        (["2024-05-01", "2024-05-02", "2024-05-09", "night 10"], (2, "no part between 2024-05-02 and 2024-05-09")),
     ],
 )
 def test_gaps_are_found_in_names(names, expected):

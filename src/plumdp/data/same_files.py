@@ -121,6 +121,15 @@ class DataPart:
         return self.key.startswith(OF_FRAME)
 
 
+def marks_in(text: str) -> set[str]:
+    """Return the marks of the origins that a certificate names as its parts.
+
+    >>> sorted(marks_in("a1 b2:400.0 b2:7.0:c3"))
+    ['a1', 'b2']
+    """
+    return {mark.partition(":")[0] for mark in text.split()}
+
+
 def first_of(parts: Sequence[DataPart], words: str, n: float) -> tuple[DataPart, ...]:
     """Return the first n runs or rows of all parts together, as a part of each; ``words`` says which they are."""
     name = f"{words} of {listing([part.name for part in parts])}"

@@ -25,7 +25,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file
 from plumdp.result.printing import approximately, percent, plain_bounds, plain_number
-from plumdp.watching.watch import EVENTS, Watch
+from plumdp.watching.watch import Watch
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}
 
@@ -123,7 +123,8 @@ def _standing(certificate: Certificate, watch: Watch) -> str:
     certified, alarms = f"Certified on {date}" if date else "Certified", watch.state.open_alarms
     if watch.state.contradicting or not alarms:
         return f"{certified}, and watched since then. {watch.sentence}"
-    why = "; ".join(f"{EVENTS[alarm.kind]}: {alarm.words}" for alarm in alarms)
+    events = watch.state.plan.events
+    why = "; ".join(f"{events[alarm.kind]}: {alarm.words}" for alarm in alarms)
     return f"{certified}, and withdrawn after the data of {alarms[0].part}, because {why}."
 
 

@@ -1,18 +1,18 @@
 """Watches many units night by night, and names those that have changed, with a bounded share of wrong names.
 
-An e-value of a unit has a mean of at most one as long as the unit has not changed. Of N units, the k with the largest
-e-values are named, for the largest k with e >= N / (level k) for all of them: on average, at most ``level`` of the
-names are wrong, whatever units have in common (e-BH; Wang and Ramdas 2022). ``e_value`` says which e-values there are,
-and docs/explanation/watching.md proves them.
+An e-value of a unit has a mean of at most one as long as the unit has not changed, or is as the reference says. Of N
+units, the k with the largest e-values are named, for the largest k with e >= N / (level k) for all of them: on average,
+at most ``level`` of the names are wrong, whatever units have in common (e-BH; Wang and Ramdas 2022). ``e_value`` says
+which e-values there are, and docs/explanation/watching.md proves them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import exp, sqrt
+from math import exp, log, sqrt
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
@@ -30,8 +30,8 @@ from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
-from plumdp.watching.plan import Kind, WatchState, change_in
-from plumdp.watching.watch import Watch, watch
+from plumdp.watching.plan import DIFFERS, Compared, Kind, WatchState, change_in, weight_of_start
+from plumdp.watching.watch import Watch, reference_of, watch
 
 Nights: TypeAlias = Literal["fixed", "any", "unlinked"]
 """Which nights lists are for: nights fixed beforehand; any, also chosen by looking; or any, if the rows of each unit
@@ -41,6 +41,14 @@ _OWN = "each alarm was acknowledged because of what its own unit showed, and not
 _FIRST_CYCLE = 0.9  # weight of what a unit shows before its first alarm is acknowledged; later cycles have the rest
 _TOGETHER = 32  # units that one call of a worker watches
 _LISTED = 20  # names that are printed
+_FALLS_SHORT = "does not reach the certified value", "do not reach the certified value"
+_WRONG = {
+    "learned": "has not changed",
+    "given": "is as the reference says",
+    "certified": "is as the certificate says",
+    "value": "reaches the certified value",
+}
+_STOPPED = "no unit stopped before others because of what these showed"
 _NIGHTS = {
     "fixed": "this night was fixed beforehand; each such night holds by itself, not all of them at once",
     "any": "the night may have been chosen by looking",
@@ -52,10 +60,7 @@ _NIGHTS = {
 class Won(NamedTuple):
     """What a unit has won since its watch began, or began anew."""
 
-    log_sum: float  # of D: the sum over starts
-    log_test: float  # of T: the same with weights that sum to one; minus infinity if it was not asked for
-    n_before: int  # parts before
-    is_learned: bool  # its reference, so that no start is before its first part
+    log_test: float  # of T: the sum over starts with weights that sum to one
     cycle: int  # 1, and one more for each alarm that was acknowledged
 
 
@@ -66,6 +71,7 @@ class Unit:
     name: str
     status: str  # of its watch, or "failed"
     n_parts: int = 0
+    last: str = ""  # part
     words: str = ""  # what seems to have happened (estimates), why it stopped, or what is wrong
     won: Won | None = None
     e_value: float = 0.0
@@ -80,10 +86,11 @@ class Fleet:
     alarm: Kind
     nights: Nights
     assumptions: tuple[str, ...]
+    compared: Compared = "learned"
 
     @property
     def named(self) -> tuple[Unit, ...]:
-        """The units that have changed, by e-BH, the most evident first."""
+        """The units that have changed, or are not as the reference says, by e-BH, the most evident first."""
         return tuple(self.units[i] for i in e_bh([unit.e_value for unit in self.units], self.level))
 
     def of_status(self, *statuses: str) -> tuple[Unit, ...]:
@@ -103,14 +110,16 @@ class Fleet:
     def sentence(self) -> str:
         """The result in one sentence."""
         n, of = len(self.named), number_of(len(self.units), "unit")
-        return f"{n:,} of {of} {_are(self.alarm, n)}."
+        are = DIFFERS[self.compared] if self.alarm == "rows" else _FALLS_SHORT
+        return f"{n:,} of {of} {are[n != 1]}."
 
     @property
     def promise(self) -> str:
         """What is proved of the names."""
         return (
             f"on average at most {percent(self.level)} of the names on such a list are wrong, whatever units have in "
-            f"common; {_NIGHTS[self.nights]}"
+            f"common; a name is wrong if the unit {_WRONG[self.compared if self.alarm == 'rows' else self.alarm]}; "
+            f"{_NIGHTS[self.nights]}"
         )
 
     def page(self) -> Page:
@@ -130,16 +139,10 @@ class Fleet:
         return one_line(self, number_of(len(self.units), "unit"), f"{len(self.named):,} named")
 
     SCHEMA: ClassVar[str] = "plumdp/fleet/1"
-    TOLD: ClassVar[str] = "status level alarm nights named units promise sentence assumptions"
+    TOLD: ClassVar[str] = "status level alarm nights compared named units promise sentence assumptions"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
-
-
-def _are(alarm: Kind, n: int) -> str:
-    if alarm == "rows":
-        return "has changed" if n == 1 else "have changed"
-    return "no longer reaches the certified value" if n == 1 else "no longer reach the certified value"
 
 
 def e_bh(e_values: Sequence[float], level: float) -> list[int]:
@@ -154,42 +157,31 @@ def e_bh(e_values: Sequence[float], level: float) -> list[int]:
     return order[: good[-1] + 1].tolist() if len(good) else []
 
 
-def e_value(won: Won, n: int, nights: Nights) -> float:
-    """Return the e-value of a unit tonight, after n nights.
+def e_value(won: Won, nights: Nights) -> float:
+    """Return the e-value of a unit tonight.
 
-    At a night that was fixed beforehand, it is the sum over starts over their number, however many parts the unit has.
-    At any night, it is T if the rows of each unit hold given the past of all, and otherwise √T - 1. What was won since
-    the k-th beginning has a weight, and those of all k sum to one, as a unit begins anew because of what it showed.
+    It is T, however many nights there were and whenever the unit stopped, if the night was fixed beforehand, or the
+    rows of each unit hold given the past of all. At any other night, it is √T - 1. What was won since the k-th
+    beginning has a weight, and those of all k sum to one, as a unit begins anew because of what it showed.
 
     >>> from math import log
-    >>> won = Won(log(190.0), log(36.0), 0, True, 1)
-    >>> [round(e_value(won, 20, nights), 3) for nights in ("fixed", "unlinked", "any")]
-    [9.0, 32.4, 4.692]
+    >>> [round(e_value(Won(log(36.0), 1), nights), 3) for nights in ("fixed", "unlinked", "any")]
+    [32.4, 32.4, 4.692]
     """
     k = won.cycle
     weight = _FIRST_CYCLE if k == 1 else (1 - _FIRST_CYCLE) / (k * (k - 1))
-    if nights == "fixed":
-        n_starts = n - won.n_before - won.is_learned
-        return weight * _exp(won.log_sum) / n_starts if n_starts > 0 else 0.0
-    value = weight * _exp(won.log_test)
-    return value if nights == "unlinked" else max(sqrt(value) - 1.0, 0.0)
+    value = weight * exp(min(won.log_test, 700.0))
+    return max(sqrt(value) - 1.0, 0.0) if nights == "any" else value
 
 
-def won_by(state: WatchState, alarm: Kind, nights: Nights) -> Won:
+def won_by(state: WatchState, alarm: Kind) -> Won:
     """Return what a unit has won tonight, also after an alarm."""
-    cycle = 1 + len({each.acknowledged for each in state.alarms if each.kind == alarm and each.acknowledged})
-    if alarm == "value":
-        bets = state.bets
-        return Won(-np.inf if bets is None else bets.evidence, -np.inf, 0, False, cycle)
-    plan, stream = state.plan, state.stream
-    if not stream.parts:
-        return Won(-np.inf, -np.inf, state.n, False, cycle)
-    sums = plan.of_rows(stream).log_sum, -np.inf if nights == "fixed" else plan.log_test(stream)
-    return Won(*sums, state.n - stream.n, plan.within is None, cycle)
-
-
-def _exp(value: float) -> float:
-    return exp(min(value, 700.0))
+    log_test = -np.inf
+    if alarm == "value" and state.bets is not None and state.n:
+        log_test = state.bets.evidence + log(weight_of_start(state.n))  # no start had a smaller weight
+    elif alarm == "rows" and state.stream.parts:
+        log_test = state.plan.log_test(state.stream)
+    return Won(log_test, state.beginnings(alarm))
 
 
 def watch_many(
@@ -212,7 +204,7 @@ def watch_many(
     on_unmatched: Literal["error", "report"] = "error",
     processes: int | None = None,
 ) -> Fleet:
-    """Return which units of a fleet have changed, with a bounded share of wrong names.
+    """Return which units of a fleet have changed, or are not as a reference says, with a bounded share of wrong names.
 
     Parameters
     ----------
@@ -223,7 +215,7 @@ def watch_many(
     level
         The share of wrong names, on average over such lists.
     alarm
-        Whether units are named whose rows have changed, or whose runs no longer reach the certified value.
+        Whether units are named whose rows have changed, or whose runs do not reach the certified value.
     nights
         "fixed" if the nights of lists were fixed beforehand, such as every night, each by itself. "any" if one looked
         first; "unlinked" if one looked, but the rows of each unit have their probabilities given the past of all units.
@@ -264,12 +256,14 @@ def watch_many(
         on_unmatched=on_unmatched,
     )
     work = partial(_watched, own, folder, alarm, nights)
+    compared = reference_of(model, certificate, reference)[0]
     names = sorted(given)
     batches = [{name: given[name] for name in names[i : i + _TOGETHER]} for i in range(0, len(names), _TOGETHER)]
     done = [each for batch in _mapped(work, batches, processes) for each in batch]
-    n = max((unit.n_parts for unit, _ in done), default=0)
-    judged = (replace(u, e_value=0.0 if u.won is None else e_value(u.won, n, nights)) for u, _ in done)
-    return Fleet(tuple(judged), level, alarm, nights, tuple(dict.fromkeys(each for _, some in done for each in some)))
+    assuming = dict.fromkeys(each for _, some in done for each in some)
+    if nights == "fixed" and len({unit.last for unit, _ in done if unit.last}) > 1:
+        assuming[_STOPPED] = None
+    return Fleet(tuple(unit for unit, _ in done), level, alarm, nights, tuple(assuming), compared)
 
 
 def _check(level: float, alarm: Kind, nights: Nights, certificate: Certificate | None) -> None:
@@ -315,8 +309,9 @@ def _watched(
         except DataError as error:
             done.append((Unit(name, "failed", words=str(error)), ()))
             continue
-        won = won_by(found.state, alarm, nights)
-        unit = Unit(name, found.status, found.n_parts, _words(found, won, alarm), won)
+        won = won_by(found.state, alarm)
+        about = found.status, found.n_parts, found.state.last
+        unit = Unit(name, *about, _words(found, won, alarm), won, e_value(won, nights))
         done.append((unit, (*found.assumptions, _OWN) if won.cycle > 1 else found.assumptions))
     return done
 
@@ -327,7 +322,7 @@ def _words(found: Watch, won: Won, alarm: Kind) -> str:
     if state.contradicting or found.gap:
         return found.gap or f"{state.contradicting} shows what the model says cannot happen"
     words = next((each.words for each in state.open_alarms if each.kind == alarm), "")
-    if words or alarm == "value" or won.log_sum < 0:
+    if words or alarm == "value" or won.log_test < 0:
         return words
     return change_in(state.plan, state.stream, state.plan.of_rows(state.stream))[0]
 

@@ -16,7 +16,7 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import parsed
 from plumdp.data.seen import Seen
-from plumdp.fit.time_tests import in_words, weight_of
+from plumdp.fit.time_tests import in_words
 from plumdp.model.graph import FloatArray
 from plumdp.watching.detectors import Starts, ValueBets, log_changed, log_outside, log_sum
 from plumdp.watching.rows import TiedParameters, WatchedRows
@@ -26,6 +26,25 @@ SCHEMA = "plumdp/watch-state/2"
 _ALSO = " (so it is, with other numbers, of later parts)"
 _KEPT = ("alarms", "n", "names", "last", "size", "keys", "sums", "contradicting", "assuming", "n_before")
 Kind: TypeAlias = Literal["rows", "value"]
+Compared: TypeAlias = Literal["learned", "given", "certified"]
+"""What rows are compared with: what they showed before, given values, or what a certificate allows."""
+DIFFERS: dict[Compared, tuple[str, str]] = {  # what one does, and what several do
+    "learned": ("has changed", "have changed"),
+    "given": ("differs from the reference", "differ from the reference"),
+    "certified": ("is not as the certificate says", "are not as the certificate says"),
+}
+
+
+_USUAL = 32  # parts: of about as many, most fleets show a change
+
+
+def weight_of_start(i: int) -> float:
+    """Return the weight of the i-th start in an e-value: they fall, and those of all i >= 1 sum to one.
+
+    >>> [round(1 / weight_of_start(i), 6) for i in (1, 33)], round(sum(map(weight_of_start, range(1, 2**16))), 3)
+    ([33.0, 130.0], 1.0)
+    """
+    return _USUAL / ((_USUAL + i - 1) * (_USUAL + i))
 
 
 def _without_numbers(text: str) -> str:
@@ -73,6 +92,7 @@ class Plan:
     tied: TiedParameters | None = None  # parameters, if they tie several classes
     n_learned: int = 0  # rewards
     key: str = ""  # of model, certificate and options
+    compared: Compared = "learned"
 
     @property
     def thresholds(self) -> dict[Kind, float]:
@@ -83,6 +103,11 @@ class Plan:
         each = self.quiet * (1 if self.limit is None else 2)
         limits: dict[Kind, float] = {"rows": each * (2 if self.within is None else 1)}
         return limits if self.limit is None else {**limits, "value": each}
+
+    @property
+    def events(self) -> dict[Kind, str]:
+        """What alarms say."""
+        return {"rows": f"rows {DIFFERS[self.compared][1]}", "value": "the certified value no longer holds"}
 
     def of_rows(self, stream: Stream) -> RowFortunes:
         """Return what starts have won."""
@@ -96,7 +121,7 @@ class Plan:
     def log_test(self, stream: Stream) -> float:
         """Return the logarithm of T: the sum over starts with weights that sum to one, so that T is a test."""
         shift = 1 if self.within is None else 0  # with a known reference, the first start is before the first part
-        weights = np.log([weight_of(end + 1 - shift) for end in stream.ends[shift:]])
+        weights = np.log([weight_of_start(end + 1 - shift) for end in stream.ends[shift:]])
         won = self.of_rows(stream)
         tied = None if won.tied is None else won.tied + weights
         return RowFortunes(won.starts, won.classes + weights[:, None], tied).log_sum
@@ -145,6 +170,20 @@ class WatchState:
     def open_alarms(self) -> tuple[Alarm, ...]:
         """The alarms that nobody has acknowledged."""
         return tuple(alarm for alarm in self.alarms if not alarm.acknowledged)
+
+    def beginnings(self, kind: Kind) -> int:
+        """Return how often watching for a kind of alarm began: once, and anew whenever one was acknowledged."""
+        return 1 + len({alarm.acknowledged for alarm in self.alarms if alarm.kind == kind and alarm.acknowledged})
+
+    @property
+    def share(self) -> float:
+        """The share of the error of certificates since the last beginning; those of all beginnings sum to at most one.
+
+        The first beginning has a share of one, of which its starts leave one in 1 + m, where m is the number of binary
+        digits of the number of parts before the second one (see ``weight_of``). Later beginnings divide that.
+        """
+        k, before = self.beginnings("rows"), self.n - self.stream.n
+        return 1.0 if k == 1 else 1 / ((1 + before.bit_length()) * k * (k - 1))
 
     def add(
         self,
@@ -281,4 +320,7 @@ def change_in(plan: Plan, stream: Stream, won: RowFortunes) -> tuple[str, str]:
         j = int(np.argmax((now - then) ** 2 / np.maximum(now + then, 1e-9)))
         word, early, late = plan.rows.words[int(plan.rows.first[group]) + j], float(then[j]), float(now[j])
     since = stream.parts[start + shift].name
-    return in_words(word, since, early, late), since
+    if plan.compared == "learned":
+        return in_words(word, since, early, late), since
+    about, on = "about " if plan.compared == "certified" else "", f" from about {since} on" if start else ""
+    return f"{word} is about {late:.3g}{on}, not {about}{early:.3g} (estimates)", since

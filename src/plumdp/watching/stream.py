@@ -140,7 +140,7 @@ _APART = 7 * _DAY, _DAY, 720, 480, 360, 240, 180, 120, 60, 30, 20, 15, 10, 5, 1 
 
 
 def place_of(name: str) -> tuple[str, int] | None:
-    """Return the place of a part in time by its name, in minutes, months or as a number; None if it has none.
+    """Return the place of a part in time by its name, in minutes (of weeks as well), months or as a number, or None.
 
     >>> place_of("2024-05-12") == place_of("left-20240512-0000") == ("minute", 24 * 60 * 739018)
     True
@@ -152,7 +152,7 @@ def place_of(name: str) -> tuple[str, int] | None:
             year, month, day, hour, minute = (int(each or 0) for each in found.groups())
             return "minute", _DAY * date(year, month, day).toordinal() + 60 * hour + minute
         if found := _WEEK.search(name):
-            return "minute", _DAY * date.fromisocalendar(int(found[1]), int(found[2]), 1).toordinal()
+            return "week", _DAY * date.fromisocalendar(int(found[1]), int(found[2]), 1).toordinal()
     except ValueError:
         return None
     if found := _MONTH.search(name):
@@ -174,14 +174,18 @@ def named_files(files: Sequence[str]) -> dict[str, str]:
 def find_gap(names: Sequence[str]) -> tuple[int, str] | None:
     """Return the number of the first part before which one is missing, and what is missing; None if none seems to be.
 
-    Months and numbers follow one another. Times are weeks, days, or equal parts of a day or an hour apart.
+    Months and numbers follow one another. Times are weeks, days, or equal parts of a day or an hour apart. Where the
+    kind of names changes, nobody knows whether one is missing.
 
     >>> find_gap(["2024-05-01", "2024-05-02", "2024-05-04"])
     (2, 'no part between 2024-05-02 and 2024-05-04')
     """
     places = [place for place in map(place_of, names) if place is not None]
-    if len(places) < max(len(names), 2) or len({kind for kind, _ in places}) > 1:
+    if len(places) < max(len(names), 2):
         return None
+    if other := next((i for i, (kind, _) in enumerate(places) if kind != places[0][0]), 0):
+        told = f"{names[other - 1]} and {names[other]} are names of two kinds, so that a missing part would not show"
+        return find_gap(names[:other]) or (other, f"{told}: name all parts alike")
     apart = [later - earlier for (_, earlier), (_, later) in pairwise(places)]
     if min(apart) <= 0:
         i = next(i for i, each in enumerate(apart) if each <= 0)
@@ -189,6 +193,6 @@ def find_gap(names: Sequence[str]) -> tuple[int, str] | None:
             f"{names[i]} and {names[i + 1]} are not one after the other: give one file for each part, with a date such "
             "as 2024-05-31 in its name"
         )
-    usual = 1 if places[0][0] != "minute" else next(each for each in _APART if gcd(*apart) % each == 0)
+    usual = 1 if places[0][0] in ("month", "number") else next(each for each in _APART if gcd(*apart) % each == 0)
     i = next((i for i, each in enumerate(apart) if each != usual), -1)
     return None if i < 0 else (i + 1, f"no part between {names[i]} and {names[i + 1]}")

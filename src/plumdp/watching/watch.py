@@ -7,7 +7,7 @@ fixed beforehand has all of the error, and holds each night by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, nextafter
@@ -29,7 +29,7 @@ from plumdp.data.files import is_counts_file, read_counts
 from plumdp.data.logs import files_of, is_paths, read_log
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
-from plumdp.data.same_files import MANY, LogFile, describe_files, part_of_file
+from plumdp.data.same_files import MANY, LogFile, describe_files, marks_in, part_of_file
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.fit.time_tests import weight_of
@@ -44,7 +44,7 @@ from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
-from plumdp.watching.plan import Alarm, Plan, WatchState, chained
+from plumdp.watching.plan import Alarm, Compared, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
 from plumdp.watching.stream import Stream, find_gap, named_files, place_of
 
@@ -60,18 +60,20 @@ def since_part(
     confidence: float,
     *,
     is_chosen: bool,
+    share: float = 1.0,
     assuming: Iterable[str] = (),
 ) -> Certificate:
     """Return what is certified from the kept part of a number on, whether that was chosen by looking or not.
 
-    A policy is one that was there before the data of the stream. ``assuming`` says what the parts rest on.
+    A policy is one that was there before the data of the stream, whose starts together have a share of the error.
+    ``assuming`` says what the parts rest on.
     """
     if not stream.parts:
         raise DataError("the watch has just begun, and has no parts yet")
     end, seen, announced = stream.ends[number], stream.since(number), policy is not None
     counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", rewards=seen.rewards)
     since = f"{stream.parts[number].name} ({number_of(stream.n - end, 'part')})"
-    weight, said = (weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
+    weight, said = (share * weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
     return with_share(
         model, counts, question, policy, confidence, weight, since, assuming, announced=announced, said=said
     )
@@ -86,7 +88,6 @@ _ALIKE = "rows that the model says are alike have the same probabilities: if not
 _POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
 _OLDER = "the certificate was made before the data that are watched, and not by looking at them"
 _OF_ALARMS = _ALIKE, _POLICY, _OLDER  # not of certificates about now
-EVENTS = {"rows": "rows have changed", "value": "the certified value no longer holds"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,17 +135,20 @@ class _GivenPart:
         return 0 if "://" in self.file else Path(self.file).stat().st_size
 
     @property
-    def origins(self) -> frozenset[str]:
-        """The keys of the data in it that are the same for whoever counts them again."""
-        return frozenset(part.origin for part in self.counts.parts if part.is_known)
+    def marks(self) -> frozenset[str]:
+        """The marks of the data in it that are the same for whoever counts them again."""
+        return frozenset(marks_in(" ".join(part.mark for part in self.counts.parts if part.is_known)))
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether it has data that are no ready-made counts, of which those of two days may be alike."""
+        return bool(self.counts.total) and not (self.counts.report and self.counts.report.form == "counts")
 
     @property
     def own(self) -> frozenset[str]:
-        """The same, which no other part has: nothing without data, of frames, or of ready counts: days may be alike."""
-        report = self.counts.report
-        if not self.counts.total or (report and report.form == "counts"):
-            return frozenset()
-        return frozenset(part.origin for part in self.counts.parts if part.is_known and not part.is_frame)
+        """The keys of data that no other part has; none of frames, as two days may be alike."""
+        known = (part for part in self.counts.parts if part.is_known and not part.is_frame)
+        return frozenset(part.origin for part in known if self.has_runs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +201,8 @@ class Watch:
         if not self.state.open_alarms:
             before = f" since that of {self.alarms[-1].part} was acknowledged;" if self.alarms else " in"
             return f"No alarm{before} {parts}{last}."
-        said = "; ".join(f"{EVENTS[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
+        events = self.state.plan.events
+        said = "; ".join(f"{events[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
         return f"ALARM: {said}."
 
     def page(self) -> Page:
@@ -207,7 +212,8 @@ class Watch:
             told = f"{_sum_in_words(value)}, and an alarm is given at {limit:,.10g}"
             facts.append((f"{kind}", f"the sum over starts is {told}"))
         facts += [("promise", self.promise)]
-        facts += [("acknowledged", f"{EVENTS[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
+        events = self.state.plan.events
+        facts += [("acknowledged", f"{events[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
         facts += [("left out", f"{number_of(self.state.n_before, 'part')}, as the certificate was made from them")][
             : self.state.n_before
@@ -259,9 +265,8 @@ class Watch:
         if question is None:
             raise DataError("say what certificates about now are to answer: watch(model, parts, question)")
         of_parts = [each for each in self.assumptions if each not in _OF_ALARMS]
-        return since_part(
-            self.model, stream, number, question, policy, self.confidence, is_chosen=is_chosen, assuming=of_parts
-        )
+        about, share = (self.model, stream, number, question, policy, self.confidence), self.state.share
+        return since_part(*about, is_chosen=is_chosen, share=share, assuming=of_parts)
 
     def _place(self, part: str) -> int:
         """Return the number of the kept part that a part begins, or of the next one."""
@@ -369,11 +374,12 @@ def watch(
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
     file, files = None if state is None else Path(state), _files_of(certificate)
-    used = {part_of_file(each).origin for each in files}
+    used = set() if certificate is None else marks_in(certificate.provenance.get("parts", ""))
+    used |= {part_of_file(each).mark for each in files}
     if file is not None and file.is_file():
         known = WatchState.from_text(file.read_text(encoding="utf-8", errors="replace"), plan)
     else:
-        known = replace(WatchState.begin(plan), n_before=_n_before(files, given))
+        known = replace(WatchState.begin(plan), n_before=_n_before(files, used, given))
     given = given[known.n_before :]
     gap = _refuse_late(known, given)
     if gap:
@@ -390,8 +396,11 @@ def watch(
             assuming[_UNNAMED] = None
     for part in given[known.n :]:
         counts, own = part.counts, part.own
-        if own & used:
-            raise DataError(f"the certificate was made from {part.name}: it must be older than what is watched")
+        if part.has_runs and part.marks & used:
+            raise DataError(
+                f"the certificate was made from {part.name}: it must be older than what is watched; if these are other "
+                "runs that look alike, give runs names of their own, such as their dates and a number"
+            )
         if copied := next((given[i].name for i in known.may_have(own) if own & given[i].own), ""):
             gap = f"{part.name} has data that {copied} has, too: remove it if it is a copy"
             break
@@ -429,18 +438,7 @@ def _plan(
     returns: Range | None,
 ) -> Plan:
     """Return what is watched: rows against a reference, and the value if runs show it."""
-    rows, box = watched_rows(model), None
-    if certificate is not None:
-        require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
-        names = model.counted.space.names
-        if reference == "certified" or (reference is None and names and set(names) <= set(certificate.parameters)):
-            box = dict(certificate.parameters)
-    if reference == "certified" and certificate is None:
-        raise DataError(Option("reference", reference), ": give the certificate as well")
-    if isinstance(reference, Mapping):
-        if not model.counted.space.contains(reference):
-            raise DataError(Option("reference", dict(reference)), ": these are not parameters that the model allows")
-        box = {name: (float(value), float(value)) for name, value in reference.items()}
+    rows, (compared, box) = watched_rows(model), reference_of(model, certificate, reference)
     within = None if box is None else ranges_in_box(model, box)
     limit, ends = None, (1.0, 0.0)
     if certificate is not None and returns is not None:
@@ -450,7 +448,27 @@ def _plan(
         limit = limit if 0 < limit < 1 else None  # else no mean loss contradicts the certificate
     about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else certificate.fingerprint]
     tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
-    return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)))
+    return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)), compared)
+
+
+def reference_of(
+    model: ParametricMDP,
+    certificate: Certificate | None,
+    reference: Literal["learned", "certified"] | Mapping[str, float] | None,
+) -> tuple[Compared, Mapping[str, tuple[float, float]] | None]:
+    """Return what rows are compared with: by which words, and bounds on all parameters, if they are known."""
+    if isinstance(reference, Mapping):
+        if not model.counted.space.contains(reference):
+            raise DataError(Option("reference", dict(reference)), ": these are not parameters that the model allows")
+        return "given", {name: (float(value), float(value)) for name, value in reference.items()}
+    if certificate is not None:
+        require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
+        names = model.counted.space.names
+        if reference == "certified" or (reference is None and names and set(names) <= set(certificate.parameters)):
+            return "certified", dict(certificate.parameters)
+    elif reference == "certified":
+        raise DataError(Option("reference", reference), ": give the certificate as well")
+    return "learned", None
 
 
 def _range(model: ParametricMDP, certificate: Certificate, given: Range | None) -> Range:
@@ -485,16 +503,16 @@ def _files_of(certificate: Certificate | None) -> Sequence[LogFile]:
     return () if quality is None or quality.report is None else quality.report.files
 
 
-def _n_before(files: Sequence[LogFile], given: Sequence[_GivenPart]) -> int:
-    """Return how many of the first parts are files of a certificate, each once, which are left out."""
+def _n_before(files: Sequence[LogFile], used: Set[str], given: Sequence[_GivenPart]) -> int:
+    """Return how many of the first parts are data of a certificate, each once, which are left out."""
     for file in files:
         if file.hashed == MANY:  # a hash of all of them together
             n = int(file.name.partition(" ")[0].replace(",", ""))
             if [each.hash for each in describe_files([part.file for part in given[:n] if part.file])] == [file.hash]:
                 return n
-    left, n = {part_of_file(file).origin for file in files}, 0
-    while n < len(given) and left & given[n].origins:
-        left -= given[n].origins
+    left, n = set(used), 0
+    while n < len(given) and left & given[n].marks:
+        left -= given[n].marks
         n += 1
     return n
 
