@@ -49,6 +49,8 @@ DOORS = {
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "joblib": {"watching/fleets.py"},
+    "deltalake": {"data/snapshots.py"},
+    "pyiceberg": {"data/snapshots.py"},
 }
 
 

@@ -26,6 +26,7 @@ from plumdp.base.threads import n_threads
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
+from plumdp.data.snapshots import copy_of_table, refuse_parts
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
@@ -123,15 +124,25 @@ def _find(path: str) -> list[str]:
     path = example_file(path)
     if "://" in path:
         return _find_far(path) if "*" in path else [path]
+    if copy := copy_of_table(path, _write_table):
+        return [copy]
     if Path(path).is_file():
-        return [path]
-    if Path(path).is_dir():
+        files = [path]
+    elif Path(path).is_dir():
         files = [str(file) for file in Path(path).iterdir() if _suffix(str(file)) in _FORMATS]
     else:
         files = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]
     if not files:
         raise DataError(f"{path}: there is no such file, nor a folder of Parquet, CSV or JSON files")
+    refuse_parts(path, files)
     return in_natural_order(files)
+
+
+def _write_table(rows: Any, file: str) -> None:
+    """Write what hands itself over as Arrow to a Parquet file."""
+    with connect() as connection:
+        connection.register("rows_of_table", rows)
+        connection.execute(f"COPY (SELECT * FROM rows_of_table) TO {literal(file)} (FORMAT parquet)")
 
 
 def _find_far(pattern: str) -> list[str]:

@@ -52,6 +52,7 @@ from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
 from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
+    TABLES,
     WHOLE,
     LogFile,
     describe_files,
@@ -349,7 +350,8 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
         types = column_types(connection, table)
         if {"transition", "n"} <= types.keys():
             _refuse_counts(files)
-        log = LogTable(connection, table, types, files, text=text, part=raw.part)
+        engine = next((TABLES[file][0] for file in files if file in TABLES), "")
+        log = LogTable(connection, table, types, files, engine=engine, text=text, part=raw.part)
         log.find_first_runs(table)
         yield replace(log, table=log.parted(table))
 

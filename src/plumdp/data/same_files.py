@@ -15,11 +15,12 @@ from plumdp.model.text import listing, number_of
 _PART = 1_000_000  # bytes at either end of a file that are hashed
 _LISTED = 100  # files; more are described together
 
-WHOLE, ENDS, FAR, MANY = (
+WHOLE, ENDS, FAR, MANY, VERSION = (
     "all of it",
     "its first and last million bytes",
     "nothing: the file is not on this computer",
     "names, sizes and dates of all of them, not their content",
+    "the identity and the version of the table",
 )
 
 
@@ -39,18 +40,24 @@ class LogFile:
         return f"{self.name}: {self.size:,} bytes, changed {self.modified}, hash {self.hash} of {self.hashed}"
 
 
+TABLES: dict[str, tuple[str, LogFile]] = {}
+"""Copies of tables that are read at one version, with their formats and what they are copies of."""
+
+
 def describe_files(files: Sequence[str]) -> tuple[LogFile, ...]:
     """Return the descriptions of the files of a log.
 
     Small files are hashed as a whole, others at both ends, as reading 20 GB once more would take minutes; size and date
     tell of most changes in between.
     """
-    if len(files) > _LISTED and not any("://" in file for file in files):
+    if len(files) > _LISTED and not any("://" in file or file in TABLES for file in files):
         return (_together(files),)
     return tuple(_describe(file) for file in files)
 
 
 def _describe(file: str) -> LogFile:
+    if file in TABLES:
+        return TABLES[file][1]
     if "://" in file:
         return LogFile(file, None, None, "", FAR)
     size, modified = _about(file)

@@ -25,6 +25,7 @@ from plumdp.data.duckdb_tables import is_data
 from plumdp.data.logs import is_paths
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range
+from plumdp.data.snapshots import format_of
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
@@ -278,8 +279,8 @@ def _check(level: float, alarm: Kind, nights: Nights, certificate: Certificate |
 
 
 def is_fleet(data: Sequence[str]) -> bool:
-    """Return whether this is one folder that has folders, and no files of data."""
-    if len(data) != 1 or not Path(data[0]).is_dir():
+    """Return whether this is one folder that has folders, and no files of data, and is no table."""
+    if len(data) != 1 or not Path(data[0]).is_dir() or format_of(Path(data[0])):
         return False
     shown = [each for each in Path(data[0]).iterdir() if each.name[0] != "."]
     return any(each.is_dir() for each in shown) and not any(is_data(str(each)) for each in shown if each.is_file())
