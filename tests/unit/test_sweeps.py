@@ -1,5 +1,7 @@
 """Sweeps that keep nature's masses give the same bits as sweeps that find them anew."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numba import njit
@@ -88,3 +90,30 @@ def test_asking_for_an_element_changes_nothing():
 
     values, index = np.random.default_rng(1).random(100), np.arange(100, dtype=np.uint32)[::-1].copy()
     assert njit(total)(values, index) == total(values, index)
+
+
+@pytest.mark.parametrize("discount", ["0.999", "0.99999", "0.999999", "0.9999999"])
+@pytest.mark.parametrize("gain", [0.001, 1.0, 1000.0])
+def test_a_discount_near_one_takes_few_sweeps_and_its_bounds_hold(gain, discount):
+    """Exact values: a gain in each step from the second on, with probability 1/4, and nothing in another state.
+
+    Rounding of the largest value, summed with the discount, is far more than the precision where the value is zero.
+    """
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        if state.at != "start":
+            return {"stay": [(1, state)]}
+        return {"go": [(p, state._replace(at="win")), (1 - p, state._replace(at="lose"))]}
+
+    rewards = {"gain": lambda state: gain if state.at == "win" else 0.0}
+    model = pl.explore(step, {"at": "start"}, rewards=rewards, space=pl.ParameterSpace.unit("p"))
+    asked = pl.parse_property(f'R{{"gain"}}max=? [ C{{{discount}}} ]', model)
+    found = pl.stages.solve(pl.stages.instantiate(model, {"p": 0.25}), asked)
+    factor = Fraction(float(discount))
+    won = Fraction(gain) / (1 - factor)
+    exact = {"start": factor * won / 4, "win": won, "lose": Fraction(0)}
+    for at, low, high in zip(model.graph.states["at"], found.lower, found.upper, strict=True):
+        assert Fraction(float(low)) <= exact[at] <= Fraction(float(high))
+    assert found.sweeps < 1000
+    assert (found.upper - found.lower).max() <= max(1e-6, 1e-6 * float(won))

@@ -29,6 +29,7 @@ from plumdp.solver.problem import Progress, Solution, SolverStatus, gap_of, solu
 
 _PATIENCE = 16  # sweeps before equations are solved; they are solved again after twice as many, and so on
 _MANY = 64  # sweeps: with fewer to go, equations do not pay
+_FEW = 10_000  # sweeps: with more to go, they do not pay where equations leave no more than rounding
 _MAX_POLICIES = 30  # whose equations are solved in one go
 _NO_CHANGE = 1e-14  # of the largest value
 _ROUNDINGS = 8  # by which steps from values that differ by a constant may differ by more, or less, than they should
@@ -75,9 +76,14 @@ def solve_discounted(
                 if gap * game.discount**_MANY > precision:
                     _take_over(layout, sides, _solved(layout, (low + high) / 2, solve))
                     gap = gap_of(low, high)
+                    # equations leave a distance of rounding of the largest value, which falls by the discount alone
+                    is_rounding = float((high - low).max()) <= precision * float(np.abs([low, high]).max())
+                    if is_rounding and gap * game.discount**_FEW > precision:
+                        break
             if progress:  # the gap falls by a factor with each sweep
                 progress(*_share_of_way(gap, first_gap, precision))
-            if 2 * change < (1 - game.discount) * (gap - precision):  # all further sweeps together will not do
+            missing = float((high - low - precision * np.maximum(1.0, np.abs(low))).max(initial=0.0))
+            if 2 * change < (1 - game.discount) * missing:  # all further sweeps together will not do
                 break
     except KeyboardInterrupt:
         status = SolverStatus.INTERRUPTED
