@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from evidence import until_refuted
 from tiers import size
+from watch_games import COIN_ROWS
 
-from plumdp.watching.fleets import Won, e_bh, e_value
+from plumdp.data.seen import Seen
+from plumdp.watching.fleets import Won, e_bh, e_value, won_by
+from plumdp.watching.plan import Plan, WatchState
 from plumdp.watching.shares import _share
 
 pytestmark = pytest.mark.slow
@@ -58,6 +61,24 @@ def test_units_that_are_linked_and_said_not_to_be_are_found():
     """A planted error: the tests of the night are taken, though past heads of some units tell of those of others."""
     rng = np.random.default_rng(3)
     assert until_refuted((any(lists(rng, "unlinked")) for _ in range(200)), rate=LEVEL).is_refuted
+
+
+def stopped(rng, nights=16, n=5):
+    """Return the e-value of a unit as its reference says, which stops once its sum over starts looks large."""
+    half = np.array([0.5, 0.5])
+    state = WatchState.begin(Plan(COIN_ROWS, 1e9, (half, half), compared="given"))
+    for night in range(1, nights + 1):
+        heads = int(rng.binomial(n, 0.5))
+        state = state.add(f"{night}", "", Seen(np.array([heads, n - heads])), None)
+        if state.sums["rows"] >= log(1.3 * night):
+            break
+    return e_value(won_by(state, "rows"), "fixed")
+
+
+def test_a_unit_that_stops_because_of_what_it_showed_is_named_no_more_often_than_the_level():
+    values = np.array([stopped(np.random.default_rng(seed)) for seed in range(size(40, 200))])
+    assert values.mean() + 3 * values.std() / np.sqrt(len(values)) <= 1
+    assert np.mean(values >= 2) <= 0.5  # at which one of one unit is named at a level of one half
 
 
 # Unseen units
