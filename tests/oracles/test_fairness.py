@@ -12,7 +12,7 @@ import pytest
 from fair_processes import PROCESSES, ROWS_PER_CASE, random_case
 from twin_outcomes import equal_outcomes_are_merged_once
 
-from plumdp.confidence import cells, likelihood_table
+from plumdp.confidence import cells, likelihood_table, run_bets
 from plumdp.confidence.constants import FixedNumbers
 from plumdp.confidence.observations import pool
 from plumdp.fit import cell_tests
@@ -147,6 +147,29 @@ def factors_may_be_negative(patch):
     patch.setattr("plumdp.confidence.sets.likelihood_table", mistaken)
 
 
+def _bets_know(patch, what):
+    """Each run is scored and cut by runs that are like it alone."""
+    scores = run_bets.scores_of
+
+    def knowing(outcome, draws):
+        own, found = getattr(draws, what), []
+        for i in range(len(outcome)):
+            like = np.flatnonzero(own[: i + 1] == own[i])
+            alone = run_bets.Draws(draws.is_first[like], draws.chance[like], draws.task[like])
+            found.append([each[-1] for each in scores(outcome[like], alone)])
+        return np.array(found).T
+
+    patch.setattr(run_bets, "scores_of", knowing)
+
+
+def sizes_know_the_chance_of_their_run(patch):
+    _bets_know(patch, "chance")
+
+
+def sizes_know_the_task_of_their_run(patch):
+    _bets_know(patch, "task")
+
+
 MUTANTS = [
     ("likelihood", powers_are_forgotten),
     ("likelihoods_of_blocks", blocks_cut_through_classes),
@@ -162,6 +185,8 @@ MUTANTS = [
     ("fixed_numbers", every_visit_tries_a_share),
     ("strips", successes_of_another_event),
     ("tolerant_bets", rows_that_are_off_cost_nothing),
+    ("arms", sizes_know_the_chance_of_their_run),
+    ("arms", sizes_know_the_task_of_their_run),
 ]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from cell_models import cell_model
 
 import plumdp as pl
-from plumdp.confidence import constants, observations, tolerant
+from plumdp.confidence import constants, observations, run_bets, tolerant
 from plumdp.confidence.cells import LENGTHS, Cells, Partition
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
@@ -464,6 +464,37 @@ def _worst_mean(chances, gains, misfit) -> Fraction:
     return sum((f * gain for f, gain in zip(chances, gains, strict=True)), Fraction(0))
 
 
+def arms(case: Case) -> Iterator[Fraction]:
+    """Statement R3: both ends of the difference of drawn arms, and of the value of one, for tasks with any chances."""
+    rng, n, n_tasks = case.rng, 12, int(case.rng.integers(1, 4))
+    chance, is_named = rng.choice([0.02, 0.3, 0.5, 0.9], n_tasks), rng.random() < 0.5
+    rate = [[Fraction(int(k), 10) for k in rng.integers(0, 11, 2)] for _ in range(n_tasks)]
+    task, is_first = rng.integers(0, n_tasks, n), rng.random(n) < 0.5
+    earned = (rng.random(n) < 0.5).astype(float)
+    after = [
+        (t, arm, float(y), Fraction(1, n_tasks) * drawn * (mean if y else 1 - mean))
+        for t in range(n_tasks)
+        for p in (Fraction(chance[t]),)
+        for arm, drawn, mean in ((True, p, rate[t][0]), (False, 1 - p, rate[t][1]))
+        for y in (0, 1)
+    ]
+    for is_value, side in product((False, True), (1, -1)):
+        truth = side * sum(((a - (0 if is_value else b)) for a, b in rate), Fraction(0)) / n_tasks
+        mean = np.nextafter(float(truth), 2)  # above the truth, whose float may be below it
+        means = [Fraction(0), Fraction(0)]
+        for t, arm, y, weight in after:
+            tasks, arms = np.append(task, t), np.append(is_first, arm)
+            outcome = np.where(arms, np.append(earned, y), 0.0) if is_value else np.append(earned, y)
+            draws = run_bets.Draws(arms, chance[tasks], tasks if is_named else np.zeros(n + 1, np.int64))
+            score, least = run_bets.scores_of(outcome if side > 0 else 1 - outcome, draws)
+            sizes = np.zeros((2, n + 1))
+            run_bets.bet_against(score, least, mean, 1e6, 15.0, np.array([0.0, 1.0]), sizes)
+            factors = [1 + Fraction(bet) * (Fraction(score[n]) - Fraction(mean)) for bet in sizes[:, n]]
+            assert min(factors) > 0
+            means = [each + weight * factor for each, factor in zip(means, factors, strict=True)]
+        yield from means
+
+
 PROCESSES = (
     likelihood,
     likelihoods_of_blocks,
@@ -478,6 +509,7 @@ PROCESSES = (
     fixed_numbers,
     strips,
     tolerant_bets,
+    arms,
 )
 
 assert fit.drift_tests is drift_tests  # what is tested here is what the test of a model uses

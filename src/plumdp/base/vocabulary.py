@@ -89,8 +89,12 @@ class Status(StrEnum):
     CERTIFIED = "certified"
     VACUOUS = "nothing certified"  # the bounds do not exclude the worst value
     CONTRADICTED = "model contradicted"  # no parameters explain the data
+    PREMISES = "premises contradicted"  # what is assumed of whole runs, or of them and the model, cannot all be true
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
+
+
+CONTRADICTIONS = (Status.CONTRADICTED, Status.PREMISES)
 
 
 class Verdict(StrEnum):

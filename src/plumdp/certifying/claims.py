@@ -115,7 +115,7 @@ def make_certificate(
             "memory": question.remembers,
         },
     )
-    if learned.conflict is not None and learned.conflict.is_over_time:
+    if learned.conflict is not None and not learned.conflict.leaves_bounds:
         return with_data(replace(certificate, **_NO_BOUNDS), learned.counts)
     narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
     return with_data(replace(certificate, narrower=narrower), learned.counts)
@@ -131,7 +131,6 @@ def _untied_set(model: ParametricMDP) -> str:
 _NO_BOUNDS: dict[str, Any] = {
     "lower": -np.inf,
     "upper": np.inf,
-    "status": Status.CONTRADICTED,
     "parameters": {},
     "estimate": {},
     "estimated_value": None,
@@ -142,6 +141,11 @@ _NO_BOUNDS: dict[str, Any] = {
     "narrower": (),
     "budget": (),
 }
+
+
+def without_bounds(certificate: Certificate, contradiction: str) -> Certificate:
+    """Return a certificate that claims nothing but that what it assumes cannot all be true."""
+    return replace(certificate, **_NO_BOUNDS, status=Status.PREMISES, reason=contradiction)
 
 
 def _remark(policy: PolicyTable, question: Question) -> str:
@@ -231,6 +235,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
         return replace(
             certificate,
             **_NO_BOUNDS,
+            status=Status.CONTRADICTED,
             guarantee=Guarantee.NONE,
             reason=quality.contradiction,
             data_quality=quality,
@@ -258,7 +263,7 @@ def _not_excluded(certificate: Certificate) -> str:
 def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.conflict is not None:
-        return Status.CONTRADICTED
+        return Status.PREMISES if learned.conflict.of_runs else Status.CONTRADICTED
     if learned.model.is_table and not learned.counts.total:  # all that is known was stated, or seen in first runs
         return Status.VACUOUS
     is_low, is_high = (

@@ -11,10 +11,11 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import Standing, Status
+from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status
 from plumdp.certifying.approximation import approximate
+from plumdp.certifying.claims import without_bounds
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
-from plumdp.certifying.valuation import Sought, best_ends, prove
+from plumdp.certifying.valuation import Sought, best_ends, contradiction, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
 from plumdp.model.policy import Policy, check_policy, policy_weights
@@ -57,13 +58,14 @@ class Difference:
     @property
     def is_claim(self) -> bool:
         """Whether the bounds are proved, under the assumptions of both certificates."""
-        return self.first.status != Status.CONTRADICTED
+        return not {self.first.status, self.second.status} & {*CONTRADICTIONS}
 
     @property
     def sentence(self) -> str:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
-            return "Not yet known: the data contradict the model, so nothing can be concluded from them."
+            said = [each.headline for each in (self.first, self.second) if each.status == Status.PREMISES]
+            return (*said, "Not yet known: the data contradict the model, so nothing can be concluded from them.")[0]
         if self.is_same:
             alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
@@ -215,9 +217,14 @@ def difference_of(
     uncertain = relax(learned, default_relaxation(learned), question.model)
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, reason = prove(sought, apart)
+    lower, upper = best_ends(proofs.values())
+    if lower > upper:
+        one, other = (without_bounds(each, contradiction(proofs)) for each in (one, other))
+        lower, upper = -inf, inf
     about = approximate(learned, question, *(check_policy(question.model.graph, each.policy) for each in (one, other)))
     return Difference(
-        *best_ends(proofs.values()),
+        lower,
+        upper,
         one,
         other,
         names,

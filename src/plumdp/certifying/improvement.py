@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import Standing, Status
+from plumdp.base.vocabulary import CONTRADICTIONS, Standing
 from plumdp.certifying.claims import to_narrow
 from plumdp.certifying.difference import Difference, acts_alike, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
@@ -84,7 +84,7 @@ class Improvement:
                 verb, less = spoken(self.certificate)
                 better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
             return f"{share} {_FOUND} {better} than {self.baseline}."
-        if self.certificate.status == Status.CONTRADICTED:
+        if self.certificate.status in CONTRADICTIONS:
             return self.difference.sentence
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence

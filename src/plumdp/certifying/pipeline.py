@@ -33,7 +33,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Relaxation, Status
-from plumdp.certifying.claims import make_certificate
+from plumdp.certifying.claims import make_certificate, without_bounds
 from plumdp.certifying.policy_search import worst_point
 from plumdp.certifying.valuation import Valuation, best_of_all, best_valuation, value_policy
 from plumdp.confidence.space_moments import moments
@@ -96,7 +96,9 @@ def certify(
         are placed on its value, which narrows bounds, those of a table by much; the certificate repeats it.
     runs
         Whole runs under an announced policy, as ``read_whole_runs`` returns them: what they earned bounds its value as
-        well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.
+        well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too. By
+        giving them you state that you chose the policy before looking at any of them: if ``counts.before_bets()`` did,
+        give later runs alone.
     memory
         Whether the policy may count steps, if the objective bounds them; False asks for one action per state.
         A policy that you give has memory if it was found with memory.
@@ -300,11 +302,12 @@ def conclude(
         question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    return make_certificate(
+    is_possible = valued.lower <= valued.upper
+    certificate = make_certificate(
         learned,
         question,
         relaxation,
-        valued,
+        valued if is_possible else replace(valued, lower=-np.inf, upper=np.inf),
         clock.laps,
         precision=precision,
         is_given=policy is not None,
@@ -312,6 +315,7 @@ def conclude(
         left_out=_left_out(learned, uncertain),
         assuming=assuming,
     )
+    return certificate if is_possible else without_bounds(certificate, valued.contradiction)
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
@@ -344,7 +348,7 @@ def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> 
         raise DataError(Option("relaxation", relaxation), f": {refusal(relaxation, model)}")
     if isinstance(region, Conflict):
         counts = learned.counts
-        if region.is_over_time:  # whatever all data say of a row that changed, it need not be so now
+        if not region.leaves_bounds:  # whatever all data say of a row that changed, it need not be so now
             counts = TransitionCounts(counts.graph, np.zeros_like(counts.counts), "adaptive")
         return untied(model, counts, learned.budget.error_of("graph_alone", learned.error))
     # of points of the region a misfit leaves the intervals

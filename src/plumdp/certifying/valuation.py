@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
 from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.path_evidence import LiftedConstraints
 from plumdp.confidence.path_likelihood import PathLevelSet
@@ -49,6 +48,7 @@ class Valuation:
     coupled: Proof | None = None  # with one point for all states, if they were asked for and exist
     not_coupled: str = ""  # why there are no coupled bounds
     nature: tuple[FloatArray, FloatArray] | None = None  # (n_states) each: bounds by induction against nature
+    contradiction: str = ""  # why the lower end is above the upper one, if it is
 
     def bound(self, objective: Objective) -> float:
         """Return the bound that matters, such that a larger one is better."""
@@ -158,18 +158,15 @@ def by_intervals(sought: Sought, proofs: Proofs) -> Proof | str:
     return difference_by_intervals(question.model, question.objective, sought.uncertain, *bounded)
 
 
-def by_runs(sought: Sought, proofs: Proofs) -> Proof | str:
+def by_runs(sought: Sought, _: Proofs) -> Proof | str:
     """Return bounds by what whole runs of the policies earned, if these were announced with them."""
-    for ends in sought.learned.bounds.of_kind(RunEnds):
-        if ends.is_about(sought.question, sought.choices):
-            lower, upper = best_ends(proofs.values())
-            if ends.lower > upper or ends.upper < lower:
-                raise DataError(
-                    f"whole runs contradict the model: they alone say between {ends.lower:.6g} and {ends.upper:.6g}, "
-                    f"the model says between {lower:.6g} and {upper:.6g}; correct the model, or leave the runs out"
-                )
-            return Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
-    return ""
+    ends = _ends_by_runs(sought)
+    return "" if ends is None else Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
+
+
+def _ends_by_runs(sought: Sought) -> RunEnds | None:
+    found = sought.learned.bounds.of_kind(RunEnds)
+    return next((each for each in found if each.is_about(sought.question, sought.choices)), None) if found else None
 
 
 PROVERS: dict[str, Prover] = {
@@ -188,16 +185,31 @@ def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[P
     Without coupling, nature may pick another point in each state, so that only bounds against it count.
     """
     found, reason = dict(so_far), ""
-    is_possible = is_coupled and not isinstance(sought.learned.region, Conflict)
-    for name in PROVERS if is_possible else ("nature",):
+    is_possible, ends = not isinstance(sought.learned.region, Conflict), _ends_by_runs(sought)
+    stand_alone = is_possible and ends is not None and ends.stand_alone
+    for name in PROVERS if is_possible and is_coupled else ("nature", "runs") if stand_alone else ("nature",):
         new = PROVERS[name](sought, found)
         if isinstance(new, str):
             reason = new or reason
             continue
         lower, upper = best_ends([*found.values(), new])
-        if lower <= upper or not found:  # else the region is empty, as all hold, which rounding has hidden so far
+        # else the region is empty, as all hold, which rounding has hidden so far; what contradicts whole runs is said
+        if lower <= upper or not found or name == "runs":
             found[name] = new
+    if stand_alone:
+        kept = {*so_far, "runs"}
+        found = {k: each if k in kept else replace(each, lower=-np.inf, upper=np.inf) for k, each in found.items()}
     return found, reason
+
+
+def contradiction(proofs: Proofs) -> str:
+    """Return why bounds exclude each other, in words: whole runs and the model cannot both be as assumed."""
+    ends = best_ends([proofs["runs"]]), best_ends(each for name, each in proofs.items() if name != "runs")
+    by_runs, by_others = (f"between {low:.6g} and {high:.6g}" for low, high in ends)
+    return (
+        f"whole runs alone say {by_runs}, and all else {by_others}, so what is assumed of the runs or of the model is "
+        "wrong"
+    )
 
 
 def best_ends(proofs: Iterable[Proof]) -> tuple[float, float]:
@@ -223,8 +235,9 @@ def value_policy(
     proofs, reason = prove(sought, {}, is_coupled=is_coupled)
     nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
     best = min(coupled, key=lambda proof: proof.upper - proof.lower, default=None)
-    ends = best_ends(proofs.values())
-    return Valuation(chosen, *ends, nature.solver, best, reason if best is None else "", nature.values)
+    lower, upper = best_ends(proofs.values())
+    why = reason if best is None else "", nature.values, contradiction(proofs) if lower > upper else ""
+    return Valuation(chosen, lower, upper, nature.solver, best, *why)
 
 
 def best_valuation(

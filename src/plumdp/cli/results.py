@@ -17,7 +17,7 @@ from rich.text import Text
 
 import plumdp
 from plumdp.base.edge import controlled, visible
-from plumdp.base.vocabulary import Standing, Status, Verdict
+from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status, Verdict
 from plumdp.cli.errors import command_line, in_command_line_words
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def prose(text: str, style: str = "") -> Text:
     return Text(visible(text).replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
-EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4}
+EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.PREMISES: 3, Status.VACUOUS: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _STANDING_CODES = {Standing.WORSE: 1, Standing.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
@@ -73,7 +73,7 @@ class Result:
     @property
     def exit_code(self) -> int:
         """The exit code of this result alone."""
-        if self.answer is None or self.certificate.status == Status.CONTRADICTED:
+        if self.answer is None or self.certificate.status in CONTRADICTIONS:
             return EXIT_CODES[self.certificate.status]
         return VERDICT_CODES[self.answer.verdict]
 
@@ -161,7 +161,9 @@ def print_results(results: Sequence[Result]) -> None:
         if number:
             console.print()
         certificate = result.certificate
-        style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+        style = {Status.CERTIFIED: "bold", **dict.fromkeys(CONTRADICTIONS, "bold red")}.get(
+            certificate.status, "yellow"
+        )
         if result.answer is not None:
             console.print(prose(result.answer.sentence, style="bold"))
         console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))

@@ -41,26 +41,15 @@ _LARGEST = 2.0**60  # that a capital is aimed to grow by
 _LOG_2 = 0.6931471805599453
 
 
-def mean_ends(
-    lower: FloatArray,
-    upper: FloatArray,
-    error: float,
-    planned: float,
-    *,
-    least: FloatArray | float = 0.0,
-    most: FloatArray | float = 1.0,
-    within: Range = (0.0, 1.0),
-) -> Range:
-    """Return bounds on the mean of numbers in the order of their runs, each of which has half of the error.
+def mean_ends(lower: FloatArray, upper: FloatArray, error: float, planned: float) -> Range:
+    """Return bounds on the mean of numbers of [0, 1] in the order of their runs, each of which has half of the error.
 
-    Number i lies between ``lower[i]`` and ``upper[i]``, and before its run began it was known to lie between
-    ``least[i]`` and ``most[i]``. ``planned`` is how many runs were announced before there were any, never how many
-    there are: who ends the data would choose the sizes by it. ``within`` are numbers between which the mean lies.
+    Number i lies between ``lower[i]`` and ``upper[i]``. ``planned`` is how many runs were announced before there were
+    any, never how many there are: who ends the data would choose the sizes by it.
     """
-    below, above = np.broadcast_to(least, lower.shape), np.broadcast_to(most, upper.shape)
-    side = equal_parts(error, 2)
-    mirrored = _lower_end(-upper, -above, side, planned, (-within[1], -within[0]))
-    return _lower_end(lower, below, side, planned, within), -mirrored
+    side, least = equal_parts(error, 2), np.zeros(len(lower))
+    mirrored = _lower_end(-upper, least - 1, side, planned, (-1.0, 0.0))
+    return _lower_end(lower, least, side, planned, (0.0, 1.0)), -mirrored
 
 
 def log_evidence_outside(lower: FloatArray, upper: FloatArray, claimed: Range, error: float, planned: float) -> float:
@@ -123,46 +112,72 @@ class Draws:
     """Runs of two arms, each drawn with a chance that was written down before its draw."""
 
     is_first: BoolArray  # (n_runs): whether the first arm was drawn
-    chance: FloatArray  # (n_runs): that the first arm would be
+    chance: FloatArray  # (n_runs): that the first arm would be, which may depend on the task and on earlier runs
     task: npt.NDArray[np.int64]  # (n_runs): by number, drawn anew for each run; all zero if there is one task
 
+    @property
+    def turned(self) -> Draws:
+        """The same draws, of the second arm first."""
+        return Draws(~self.is_first, 1 - self.chance, self.task)
 
-def difference_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:
+
+def difference_ends(
+    lower: FloatArray,
+    upper: FloatArray,
+    draws: Draws,
+    error: float,
+    planned: float,
+    *,
+    within: Range = (-1.0, 1.0),
+) -> Range:
     """Return bounds on the mean of a first arm minus that of a second; one of both was drawn for each run.
 
     Outcomes lie between 0 and 1. One that is not known makes the score of its run as small as it may be for the lower
-    end: that is the least outcome of the first arm, and the largest of the second.
+    end: that is the least outcome of the first arm, and the largest of the second. An upper end is a lower one for what
+    outcomes fall short of 1.
     """
-    least = scores_of(np.where(draws.is_first, lower, upper), draws)
-    most = scores_of(np.where(draws.is_first, upper, lower), draws)
-    # of a score, whose terms pass five roundings, and of a chance that is one less a float
-    off = 16 * UNIT / np.minimum(draws.chance, 1 - draws.chance) ** 2
-    sides = (least[0] - off, most[0] + off, error, planned)
-    return mean_ends(*sides, least=least[1] - 2 * off, most=most[2] + 2 * off, within=(-1.0, 1.0))
+    side, is_first = equal_parts(error, 2), draws.is_first
+    ends = [np.where(is_first, lower, upper), 1 - np.where(is_first, upper, lower)]
+    ranges = within, (-within[1], -within[0])
+    low, high = (
+        _lower_end(*scores_of(each, draws), side, planned, cut) for each, cut in zip(ends, ranges, strict=True)
+    )
+    return low, -high
 
 
-def scores_of(outcome: FloatArray, draws: Draws) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return scores of runs whose mean is the difference of two arms, and what each was known to lie between.
+def value_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:
+    """Return bounds on the mean of a first arm, if it were used for all runs: the difference to one that earns 0."""
+    earned = (np.where(draws.is_first, each, 0.0) for each in (lower, upper))
+    return difference_ends(*earned, draws, error, planned, within=(0.0, 1.0))
 
-    That of a run is h - h' + (y - h) / π of the first arm, and h - h' - (y - h') / (1 - π) of the second, where h and
-    h' are means of both arms in earlier runs, for its task. What was known before must hold for all tasks, since sizes
-    that know the task of a run bet on that too.
+
+def scores_of(outcome: FloatArray, draws: Draws) -> tuple[FloatArray, FloatArray]:
+    """Return scores of runs, whose mean is at most the difference of two arms, and the least that each could be.
+
+    That of a run is (y - c) / π of the first arm, and (c - y) / (1 - π) of the second. Any c that was fixed before the
+    draw will do; it varies least for (1 - π) h + π h', where h and h' are the means of both arms in earlier runs, for
+    its task. The least score is fixed by earlier runs alone, for all tasks and chances that may come, since sizes that
+    know those of their run bet on them, too: it is what is needed if the chance is the mean of earlier ones, and c is
+    cut where another chance would need more.
     """
-    n_tasks = int(draws.task.max(initial=0)) + 2  # one of them is never there, as are tasks of later runs
-    total, count = np.zeros((2, n_tasks)), np.zeros((2, n_tasks))
-    score, least, most = np.empty(len(outcome)), np.empty(len(outcome)), np.empty(len(outcome))
+    n_tasks, n = int(draws.task.max(initial=0)) + 2, len(outcome)  # one of them is never there, as are later ones
+    total, count, score, least = *np.zeros((2, 2, n_tasks)), *np.empty((2, n))
+    usual = np.append(0.5, np.cumsum(draws.chance)[:-1] / np.arange(1, n))  # of earlier runs, or a half
+    # of a score, of chances that are one less a float
+    closest = np.minimum(draws.chance, 1 - draws.chance)
     for i, (y, is_first, chance, task) in enumerate(
         zip(outcome, draws.is_first, draws.chance, draws.task, strict=True)
     ):
         arm = (total.sum(axis=1) + 1) / (count.sum(axis=1) + 2)
         h, other = (total + 2 * arm[:, None]) / (count + 2)  # (n_tasks) each; of a task without runs it is the arm's
-        least[i] = (h - other + np.minimum(-h / chance, -(1 - other) / (1 - chance))).min()
-        most[i] = (h - other + np.maximum((1 - h) / chance, other / (1 - chance))).max()
-        won = (y - h[task]) / chance if is_first else -(y - other[task]) / (1 - chance)
-        score[i] = h[task] - other[task] + won
+        far = max((np.maximum(h / usual[i], (1 - other) / (1 - usual[i])) - h + other).max(), 1.0)
+        c = min(max((1 - chance) * h[task] + chance * other[task], 1 - far * (1 - chance)), far * chance)
+        off = 16 * UNIT * (1 / closest[i] + far) / closest[i]
+        score[i] = max(((y - c) / chance if is_first else (c - y) / (1 - chance)) - off, -far)
+        least[i] = -far
         total[int(not is_first), task] += y
         count[int(not is_first), task] += 1
-    return score, least, most
+    return score, least
 
 
 @compiled_leaf

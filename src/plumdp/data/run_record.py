@@ -15,6 +15,7 @@ from plumdp.model.text import listing, number_of, one_line
 from plumdp.model.values import Codes, shown
 
 _OF_ROWS = ("label", "state", "action")
+ROUNDED = 1e-6  # of chances that are equal, or sum to one, as people write them
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,12 @@ class WholeRuns:
         of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
         chosen |= {name: None if each is None else each[keep] for name, each in of_runs.items()}
         chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
-        if n_all > 2 or len(arms) != n_all:
+        if (n_all, len(arms)) != (2, 2):
+            if self.chance is not None and any(np.ptp(self.chance[self.arm == each]) > ROUNDED for each in there):
+                raise DataError(
+                    "arms were drawn with a chance that differs from run to run, so that the runs of one arm are not "
+                    "like all runs: ask about both arms of a log that has two, the other one as the policy against"
+                )
             chosen["chance"] = None  # among these arms it would be another one, which nobody wrote down
         return replace(self, **chosen, arms=arms)
 

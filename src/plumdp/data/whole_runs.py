@@ -20,6 +20,7 @@ from plumdp.data.columns import (
     next_columns,
     source_columns,
     state_columns,
+    without_actions,
 )
 from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.frames import SPARK
@@ -80,9 +81,11 @@ def read_whole_runs(
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
     with open_log(*files_of(source)) as log:
-        mapping = read_mapping(model.graph, states, actions)
+        mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         of_runs = columns_of_runs(model.graph, columns or {})
+        if of_runs and "arm" not in of_runs:
+            raise DataError(Option("columns", of_runs), ": this is about arms; name their column, too: arm")
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
             raise DataError(
                 "this needs whole runs, in files or a data frame in memory: columns for the run and the step of each "

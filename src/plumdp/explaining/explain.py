@@ -14,7 +14,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, require_kind
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import Status
+from plumdp.base.vocabulary import CONTRADICTIONS
 from plumdp.certifying.pipeline import compare, conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
@@ -107,7 +107,7 @@ def _expressions(learned: Learned, question: Question, certificate: Certificate)
 
 def _advice(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the advice on more data with its sentences, or as ``none`` the reason why there is no advice."""
-    if certificate.status == Status.CONTRADICTED:
+    if certificate.status in CONTRADICTIONS:
         return {"none": "first the model has to be changed"}
     tell("finding where more data help")
     try:

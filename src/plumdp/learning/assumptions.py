@@ -44,6 +44,7 @@ _READABLE = "whether a row of the log is readable does not depend on the outcome
 _ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
 _PLANNED = "you fixed the amount of data before looking at any; you may stop adding data whenever you like"
 _RUNS = "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
+_ALIKE = "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last"
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each state and action before looking at any",
     "trajectories": "runs are independent and follow one policy, and you fixed their number before looking at any",
@@ -79,7 +80,7 @@ def assumptions_of_data(
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
-    yield _RUNS
+    yield from (_RUNS, _ALIKE)
     if runs.expected is not None:
         yield f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
     begins = runs.label[runs.first[:-1]]

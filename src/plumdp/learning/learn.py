@@ -29,6 +29,7 @@ from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, chosen_kind, error_of, refuse_chosen, view_of
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -165,6 +166,8 @@ def learn(
         },
     )
     learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
+    if of_runs := next((each.contradiction for each in found.of_kind(RunEnds) if each.contradiction), ""):
+        learned = replace(learned, region=replace(learned.conflict or NOTHING_FITS, of_runs=of_runs))
     return replace(
         with_studies(learned) if studies else learned, model=model
     )  # up to here it is the model of the counts

@@ -150,8 +150,8 @@ class Learned:
         of_model = assumptions_of_model(
             self.model.counted, misfit=self.misfit, is_contradicted=self.conflict is not None, about_rewards=rewards
         )
-        if self.conflict is not None and self.conflict.is_over_time:
-            of_model = ()  # nothing is claimed but that rows changed
+        if self.conflict is not None and not self.conflict.leaves_bounds:
+            of_model = ()  # nothing is claimed but that rows changed, or that runs are not as assumed
         return (*of_model, *self.assumptions_of_test) if self.assumptions_of_test else ()
 
     @property

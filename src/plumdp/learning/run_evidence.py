@@ -7,18 +7,19 @@ own bounds they have a share of the error that was fixed beforehand, so that the
 from __future__ import annotations
 
 from dataclasses import replace
-from math import nextafter
+from math import inf, nextafter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, Option
-from plumdp.base.rounding import UNIT
 from plumdp.confidence.bounded_means import Tally, mean_bounds
-from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
+from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
 from plumdp.confidence.sets import Counted, Evidence
 from plumdp.data.returns import Outcomes, Range, outcomes_of
-from plumdp.data.run_record import WholeRuns
+from plumdp.data.run_record import ROUNDED, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model.language.property import as_objective
@@ -29,57 +30,76 @@ from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 
 _LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
+_CHOSEN = "you chose the policy before looking at any of these runs (as you stated)"
+_NOT_ROUTED = "which policy a run has was decided without knowing more about how it would go than about any other run"
 _DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)"
-_TASKS = "the task of each run was drawn anew, always by the same law, before its arm (as you stated)"
-_ROUNDED = 1e-6  # of chances that sum to one, as people write them
 _ALONE = "bounds by whole runs rest on no probability of the model, nor on that a state tells all that matters"
+_MIXED = (
+    "bounds on policies that ran are by whole runs alone: in the same state arms were drawn with different chances, so "
+    "that rows of the model mix what these chances depend on"
+)
 
 
 def with_runs(found: Evidence, given: Counted) -> Evidence:
     """Return evidence with the bounds that whole runs of announced policies give, and what these rest on."""
     asked = [question for question in given.questions if question.runs is not None]
-    if not asked:
-        return found
     error = equal_parts(found.budget.error_of("run_bets", given.error), len(asked))
     made = [_of_question(question, given.model, error) for question in asked]
     said = dict.fromkeys(text for _, texts in made for text in texts)
     ends = [each for all_ends, _ in made for each in all_ends]
-    return replace(found, constraints=(*found.constraints, *ends), rests_on=(*found.rests_on, *said, _ALONE))
+    alone = [_MIXED] if any(each.stand_alone for each in ends) else []
+    return replace(found, constraints=(*found.constraints, *ends), rests_on=(*found.rests_on, *said, _ALONE, *alone))
 
 
 def _of_question(question: Question, model: ParametricMDP, error: float) -> tuple[list[RunEnds], list[str]]:
     """Return bounds on the value of a policy by its runs; or on those of two, and on their difference."""
+    runs, policies = _checked(question, model)
+    objective, graph = _on_model(question, model), question.model.graph
+    parts = [runs.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
+    made = [
+        outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
+        for part, policy in zip(parts, policies, strict=True)
+    ]
+    whole, draws = _joined(runs, made), _draws_of(runs) if len(policies) == 2 else None
+    errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
+    ranges = _ranges(runs, made, whole, draws, errors)
+    stand_alone, ends = draws is not None and _is_mixed(runs, draws), []
+    subjects = [(each,) for each in policies] + [tuple(policies)] * (len(policies) - 1)
+    for share, (low, high), about in zip(errors[::-1], ranges, subjects, strict=True):
+        to = whole.value if len(about) == 1 else whole.difference
+        ends.append(RunEnds(question, about, to(low, -1), to(high, 1), share, stand_alone))
+    how = _NOT_ROUTED if draws is None else _DRAWN
+    return ends, [_LABELLED, _CHOSEN, how, *assumptions_of_runs(runs, whole, objective)]
+
+
+def _ranges(
+    runs: WholeRuns, made: list[Outcomes], whole: Outcomes, draws: Draws | None, errors: tuple[float, ...]
+) -> list[Range]:
+    """Return bounds on the mean of each arm and then on their difference: as one mean if they were drawn."""
+    if draws is not None and runs.expected is not None:
+        values = [value_ends(whole.lower, whole.upper, own, errors[-1], runs.expected) for own in (draws, draws.turned)]
+        return [*values, difference_ends(whole.lower, whole.upper, draws, errors[0], runs.expected)]
+    values = [_mean(each, runs, len(made), errors[-1]) for each in made]
+    if len(made) == 1:
+        return values
+    one, other = (_mean(each, runs, len(made), equal_parts(errors[0], 2)) for each in made)
+    return [*values, (nextafter(one[0] - other[1], -2), nextafter(one[1] - other[0], 2))]
+
+
+def _checked(question: Question, model: ParametricMDP) -> tuple[WholeRuns, list[npt.NDArray[Any]]]:
+    """Return the runs of a question and its policies, or refuse runs that are not those of its policies."""
     runs, graph = question.runs, question.model.graph
     if not isinstance(runs, WholeRuns):
         raise DataError(Option("runs", type(runs).__name__), ": give runs as read_whole_runs(model, log) returns them")
     if model.learned_rewards:
         raise DataError("returns of rewards that depend on parameters are not read from a log; leave the runs out")
     given = [each for each in (question.policy, question.against) if each is not None]
+    runs = runs if runs.arms or runs.arm is None else runs.of(*np.unique(runs.arm))
     if len(given) != max(len(runs.arms), 1) or question.policy is None:
         raise DataError(
             'runs are those of one policy, or of two arms in the order of their policies: runs.of("A", "B")'
         )
-    policies = [as_choices(graph, check_policy(graph, each)) for each in given]
-    parts = [runs] if len(policies) == 1 else [runs.of(arm) for arm in runs.arms]
-    planned = None if runs.expected is None else runs.expected / len(policies)  # whichever arms came
-    objective = _on_model(question, model)
-    made = [
-        outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
-        for part, policy in zip(parts, policies, strict=True)
-    ]
-    errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
-    ends = []
-    for each, policy in zip(made, policies, strict=True):
-        low, high = _mean(each, planned, errors[-1])
-        ends.append(RunEnds(question, (policy,), each.value(low, -1), each.value(high, 1), errors[-1]))
-    whole = _joined(runs, made)
-    if len(policies) == 2:
-        low, high = _difference(runs, whole, made, planned, errors[0])
-        both = whole.difference(low, -1), whole.difference(high, 1)
-        ends.append(RunEnds(question, tuple(policies), *both, errors[0]))
-    drawn = [] if runs.chance is None else [_DRAWN, *([] if runs.task is None else [_TASKS])]
-    said = [_LABELLED, *assumptions_of_runs(runs, whole, objective), *drawn]
-    return ends, said
+    return runs, [as_choices(graph, check_policy(graph, each)) for each in given]
 
 
 def _on_model(question: Question, model: ParametricMDP) -> Objective:
@@ -93,11 +113,11 @@ def _on_model(question: Question, model: ParametricMDP) -> Objective:
     return objective
 
 
-def _mean(made: Outcomes, planned: float | None, error: float) -> Range:
+def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs was announced."""
-    if planned is None:
+    if runs.expected is None:
         return mean_bounds(Tally.of(made.lower), Tally.of(made.upper), error)
-    return mean_ends(made.lower, made.upper, error, planned)
+    return mean_ends(made.lower, made.upper, error, runs.expected / n_arms)  # whichever arms came
 
 
 def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
@@ -113,19 +133,40 @@ def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
     return Outcomes(lower, upper, is_complete, made[0].within)
 
 
-def _difference(runs: WholeRuns, whole: Outcomes, made: list[Outcomes], planned: float | None, error: float) -> Range:
-    """Return bounds on the difference of two means: as one mean if arms were drawn, and else arm by arm."""
-    if runs.chance is None or runs.expected is None:
-        one, other = (_mean(each, planned, equal_parts(error, 2)) for each in made)
-        return nextafter(one[0] - other[1], -2), nextafter(one[1] - other[0], 2)
+def _draws_of(runs: WholeRuns) -> Draws | None:
+    """Return how the arms of runs were drawn; None if they were not, or by one chance in runs without an order."""
+    if runs.chance is None:
+        return None
     is_first = np.asarray(runs.arm == runs.arms[0])
     chance = np.where(is_first, runs.chance, 1 - runs.chance)
-    if not ((chance > 0) & (chance < 1)).all():
-        raise DataError("arms that were drawn have a chance above 0 and below 1 in each run; leave the chance out")
-    of_arms = [runs.chance[runs.arm == arm] for arm in runs.arms]
-    if not any(map(np.ptp, of_arms)) and abs(sum(each[0] for each in of_arms) - 1) > _ROUNDED:
-        raise DataError("the chances of both arms do not sum to one, so that there were others; leave the chance out")
-    if runs.task is not None and np.ptp(chance) > 4 * UNIT:  # sizes must not know the task, nor what depends on it
-        raise DataError("with tasks, the chance of an arm must be the same in all runs; leave the tasks out")
+    is_certain = ~((chance > 0) & (chance < 1))
+    if is_certain.any():
+        run = runs.names[int(np.argmax(is_certain))]
+        raise DataError(
+            f"run {run}: arms that were drawn have a chance above 0 and below 1; compare them in runs that could have "
+            "had either"
+        )
+    differs = np.ptp(chance) > ROUNDED
+    if differs and not any(np.ptp(runs.chance[runs.arm == arm]) > ROUNDED for arm in runs.arms):
+        raise DataError("the chances of both arms do not sum to one, so that there were others: read their runs, too")
+    if runs.expected is None:
+        if differs:
+            how = "arms were drawn with chances that differ: say how many runs you announced, with "
+            raise DataError(how, Option("expected", ...))
+        return None
     task = np.zeros(len(runs), dtype=np.int64) if runs.task is None else np.unique(runs.task, return_inverse=True)[1]
-    return difference_ends(whole.lower, whole.upper, Draws(is_first, chance, task), error, runs.expected)
+    return Draws(is_first, chance, task)
+
+
+def _is_mixed(runs: WholeRuns, draws: Draws) -> bool:
+    """Return whether there is a state in which runs took different actions, and had been drawn with other chances."""
+    rows = np.flatnonzero(runs.action >= 0)
+    state = runs.state[rows]
+
+    def differs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        low, high = np.full(state.max() + 1, inf), np.full(state.max() + 1, -inf)
+        np.minimum.at(low, state, values)
+        np.maximum.at(high, state, values)
+        return np.asarray(high - low > ROUNDED)
+
+    return bool((differs(runs.action[rows]) & differs(draws.chance[runs.run[rows]])).any())

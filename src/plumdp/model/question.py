@@ -56,6 +56,11 @@ class Question:
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
+        if self.runs is not None and (is_practice(self.policy) or is_practice(self.against)):
+            raise ModelError(
+                "whole runs are those of policies that are known, and practice is only how often the data take each "
+                "action: give what is done today as a policy of its own, or ask about practice without runs"
+            )
         if self.objective.n_steps is not None and elsewhere_of(self.model) is not None:
             raise ModelError(
                 f"{self.objective.text or 'the objective'}: runs may leave the table, so that steps must be counted; "

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from plumdp.base.json_values import python_value
-from plumdp.base.vocabulary import Status
+from plumdp.base.vocabulary import CONTRADICTIONS, Status
 from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
     BLACK,
@@ -33,7 +33,7 @@ WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means
     Status.CERTIFIED: (BLUE, "certified bounds"),
     Status.VACUOUS: (BLUE, "certified bounds"),
-    Status.CONTRADICTED: (PURPLE, "bounds without the expressions"),
+    **dict.fromkeys(CONTRADICTIONS, (PURPLE, "bounds without the expressions")),
 }
 _LONGEST = 25  # times the tightest bar, on either side of it
 _ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars

@@ -226,6 +226,7 @@ _LOOKS = {
         "Model contradicted: do not rely on this policy",
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
     ),
+    Status.PREMISES: _Look("contradicted", "✗", "Assumptions contradicted: do not rely on this policy"),
     Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds still include the worst possible value."),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumdp.base.json_values import python_value
-from plumdp.base.vocabulary import Status
+from plumdp.base.vocabulary import CONTRADICTIONS, Status
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.data.report import CONTRADICTING
 from plumdp.fit.diagnosis import ADVICE
@@ -306,7 +306,7 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
 
 def limits(certificate: Certificate, findings: Findings) -> list[str]:
     """Return the sources of uncertainty, largest first."""
-    if certificate.status == Status.CONTRADICTED:
+    if certificate.status in CONTRADICTIONS:
         return []
     parts = _parts_of_gap(certificate)
     parts += _tighter(certificate, findings.ladder)

@@ -87,9 +87,13 @@ class Certificate:
 
     @property
     def claims_bounds(self) -> bool:
-        """Whether bounds are a claim; not if data contradict the graph, or rows changed."""
+        """Whether bounds are a claim; not if data contradict the graph or what is assumed of runs, or rows changed."""
         is_of_graph = self.data_quality is None or not self.data_quality.contradicting
-        return is_of_graph and (self.status != Status.CONTRADICTED or CHANGED not in self.reason)
+        return (
+            is_of_graph
+            and self.status != Status.PREMISES
+            and (self.status != Status.CONTRADICTED or CHANGED not in self.reason)
+        )
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
@@ -157,7 +161,8 @@ class Certificate:
             )
             return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
         if not self.claims_bounds:
-            return f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
+            what = self.reason.partition("; ")[0] if self.status == Status.PREMISES else CHANGED
+            return f"{self.status.upper()}: {what}. No bound is claimed."
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
             value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}"
