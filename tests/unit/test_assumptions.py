@@ -396,9 +396,10 @@ def test_audits_say_what_they_rest_on(tmp_path):
     once = (
         "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
     )
+    alike = "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last"
     stays = "a run stays in a state that the model says cannot be left"
     late = "no step is missing at the start of 50 runs, whose first row is not step 0 or 1 (but 3, for one)"
-    for runs, said in ((made, [once, stays]), (made.assign(step=made.step + 3), [once, late, stays])):
+    for runs, said in ((made, [once, alike, stays]), (made.assign(step=made.step + 3), [once, alike, late, stays])):
         audit = pl.decisions.audit(found, MODEL, runs)
         assert of_text(str(audit)) == of_json(audit.to_dict()) == said
         assert audit.verdict == "not contradicted"

@@ -1,5 +1,7 @@
 """Whole runs of announced policies as evidence: what they add to tables, what they cost, and what is refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy.stats import binom
 from tiers import size
 
 import plumdp as pl
+from plumdp.cli.results import Result
 from plumdp.data import read_whole_runs, record
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model import Question
@@ -77,6 +80,7 @@ def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
     assert budget["bets on whole runs"] == pytest.approx(0.8 * (1 - 0.025), abs=0.05)
     said = "; ".join(found.first.assumptions)
     for words in ("you announced 100 runs", "the policy of each run was written down before", "drawn with the chance",
+                  "you chose the policy before looking at any of these runs", "nothing changed from the first run",
                   "rest on no probability of the model"):  # fmt: skip
         assert words in said
 
@@ -140,8 +144,88 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     runs = read_whole_runs(wrong, log, expected=300, columns={"arm": "arm"}).of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
-    with pytest.raises(pl.DataError, match=r"whole runs contradict the model: they alone say between 0\.59"):
-        pl.certify(wrong, counts, GOAL, policy="run", announced=True, runs=runs)
+    found = pl.certify(wrong, counts, GOAL, policy="run", announced=True, runs=runs)
+    said = r"PREMISES CONTRADICTED: whole runs alone say between 0\.59\S* and \S+, and all else between .*\. No bound"
+    assert re.match(said, found.headline)
+    assert (found.status, found.lower, found.upper) == ("premises contradicted", -np.inf, np.inf)
+    assert Result(found).exit_code == 3
+    assert "the model is correct for some values of its parameters" in found.assumptions
+
+
+def drawn(task, is_first, p, good, **also):
+    """Return runs of one step each of a model with two actions, and what was asked of them."""
+    end, arm = np.where(good, "good", "bad"), np.where(is_first, "A", "B")
+    one = {"step": 0, "at": "new", "kind": "any", "action": arm, "next_at": end, "next_kind": "any", "arm": arm}
+    return pd.DataFrame({"episode": range(len(good)), **one, "p": np.where(is_first, p, 1 - p), "task": task, **also})
+
+
+def pick(state):
+    if state.at != "new":
+        return {"stay": [(1, state)]}
+    ends = [state._replace(at="good"), state._replace(at="bad")]
+    return {"A": pl.unknown(*ends), "B": pl.unknown(*ends)}
+
+
+PICK = pl.explore(pick, {"at": "new", "kind": "any"})
+GOOD = 'Pmax=? [ F at="good" ]'
+
+
+def compared(log, *, about=PICK, n=400, **columns):
+    runs = read_whole_runs(about, log, expected=n, columns={"arm": "arm", "chance": "p", **columns}).of("A", "B")
+    question = Question(about, as_objective(GOOD, about), "A", "B", runs=runs)
+    counts = pl.read_log(about, log, order="runs", expected=n)
+    return pl.difference(pl.learn(about, counts, objectives=[question], confidence=0.95), GOOD, "A", "B")
+
+
+def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
+    """A ends well with 0.9 for easy tasks, 0.3 for hard ones, B with 0.8, 0.2; rows say that B is much better."""
+    rng, n = np.random.default_rng(1), 400
+    task = rng.integers(0, 2, n)
+    p = np.array([0.2, 0.8])[task]
+    is_first = rng.random(n) < p
+    log = drawn(task, is_first, p, rng.random(n) < np.where(is_first, 0.1, 0.0) + np.array([0.8, 0.2])[task])
+    for more in ({}, {"task": "task"}):
+        found = compared(log, **more)
+        assert found.lower <= 0.1 <= found.upper < found.lower + 0.5
+        assert found.first.lower <= 0.6 <= found.first.upper
+        assert found.second.lower <= 0.5 <= found.second.upper
+        assert any("in the same state arms were drawn with different chances" in each for each in found.assumptions)
+    alike = log.assign(p=0.5)  # if this were true, rows of the model would count, which say 0.42 to 0.68
+    assert compared(alike).is_claim
+    assert compared(alike).upper < 0
+    with pytest.raises(pl.DataError, match="drawn with a chance that differs from run to run"):
+        read_whole_runs(PICK, log, columns={"arm": "arm", "chance": "p"}).of("A")
+    with pytest.raises(pl.DataError, match="say how many runs you announced"):
+        compared(log, n=None)
+
+
+def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not_the_model():
+    """Half of the runs end well with 0.02, then 0.98: beside one step or a thousand of other data."""
+    n = 300
+    good = np.random.default_rng(1).random(n) < np.repeat([0.02, 0.98], n // 2)
+    log = drawn(0, np.ones(n, bool), 0.5, good)
+    runs = read_whole_runs(PICK, log, columns={"arm": "arm"}, expected=n).of("A")
+    even = np.where(np.diff(PICK.graph.first_transition)[PICK.graph.choice_of_transition()] == 2, 0.5, 1.0)
+    for size_of_others in (1, 1000):
+        others = pl.simulate(PICK, even, size_of_others, rng=1, max_steps=1)
+        found = pl.certify(PICK, others, GOOD, policy="A", announced=True, runs=runs)
+        assert found.status == "premises contradicted"
+        assert found.headline.startswith("PREMISES CONTRADICTED: whole runs put a value above 0.1")
+        assert "the model test" not in found.headline
+        assert not found.claims_bounds
+        assert "no evidence against it" in str(found)  # the model is not blamed
+
+
+def test_runs_are_no_evidence_about_practice():
+    runs = read_whole_runs(TABLE, log_of(10, 1), columns={"arm": "arm"}).of("A", "B")
+    with pytest.raises(pl.ModelError, match="give what is done today as a policy of its own"):
+        asked(runs, policy="run", against="practice")
+
+
+def test_logs_of_chains_need_no_actions():
+    model = pl.explore(lambda s: {"wait": pl.unknown(s._replace(x=1), s) if s.x == 0 else [(1, s)]}, {"x": 0})
+    log = pd.DataFrame({"episode": [1, 1, 1, 2, 2], "step": [0, 1, 2, 0, 1], "x": [0, 0, 1, 0, 1]})
+    assert repr(read_whole_runs(model, log)) == "WholeRuns(2 runs, 3 steps)"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +233,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     [
         (lambda log: log.assign(arm=log.arm.where(log.index != 1, "C")), "the arm of the run changes here"),
         (lambda log: log.assign(p=1.0), "a chance above 0 and below 1"),
-        (lambda log: log.assign(p=1 / 3), "the chances of both arms do not sum to one"),
+        (lambda log: log.assign(p=1 / 3), "there were others: read their runs, too"),
         (lambda log: log.assign(action="walk"), "the action is 'walk', but the policy's is 'run'"),
     ],
 )

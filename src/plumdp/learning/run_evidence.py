@@ -55,7 +55,8 @@ def _of_question(question: Question, model: ParametricMDP, error: float) -> tupl
     """Return bounds on the value of a policy by its runs; or on those of two, and on their difference."""
     runs, policies = _checked(question, model)
     objective, graph = _on_model(question, model), question.model.graph
-    parts = [runs.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
+    undrawn = replace(runs, chance=None)  # each arm is weighted, or joined with the other one, below
+    parts = [undrawn.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
     made = [
         outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
         for part, policy in zip(parts, policies, strict=True)
