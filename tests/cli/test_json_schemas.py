@@ -19,7 +19,7 @@ def with_fields(schema, version=1, **fields):
 
 CERTIFICATE = with_fields(
     "certificate",
-    status={"enum": ["certified", "nothing certified", "model contradicted"]},
+    status={"enum": ["certified", "nothing certified", "model contradicted", "premises contradicted"]},
     lower=BOUND,
     upper=BOUND,
     objective=TEXT,

@@ -147,8 +147,9 @@ def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: boo
     for mark in sorted(question.chosen_by):
         origin, n, of_parts = (*mark.split(":"), "", "")[:3]
         if origin in own and not (n and float(n) <= most and (origin, of_parts) in may_choose):
+            by_first = ", or choose it by the data before the first bets (counts.before_bets())"
             raise DataError(
                 f"the policy comes from a certificate of {own[origin]}, so it cannot be announced for these data. "
                 "Without announced, its value is bounded all the same; for bets, give a policy that you chose before, "
-                "as you made it, or choose it by the data before the first bets (counts.before_bets())"
+                f"as you made it{by_first if question.runs is None else ''}"
             )
