@@ -177,6 +177,7 @@ def compared(log, *, about=PICK, n=400, **columns):
     return pl.difference(pl.learn(about, counts, objectives=[question], confidence=0.95), GOOD, "A", "B")
 
 
+@pytest.mark.slow
 def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
     """A ends well with 0.9 for easy tasks, 0.3 for hard ones, B with 0.8, 0.2; rows say that B is much better."""
     rng, n = np.random.default_rng(1), 400

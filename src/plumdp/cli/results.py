@@ -161,9 +161,8 @@ def print_results(results: Sequence[Result]) -> None:
         if number:
             console.print()
         certificate = result.certificate
-        style = {Status.CERTIFIED: "bold", **dict.fromkeys(CONTRADICTIONS, "bold red")}.get(
-            certificate.status, "yellow"
-        )
+        style = "bold" if certificate.status == Status.CERTIFIED else "yellow"
+        style = "bold red" if certificate.status in CONTRADICTIONS else style
         if result.answer is not None:
             console.print(prose(result.answer.sentence, style="bold"))
         console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))

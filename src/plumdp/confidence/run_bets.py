@@ -122,13 +122,7 @@ class Draws:
 
 
 def difference_ends(
-    lower: FloatArray,
-    upper: FloatArray,
-    draws: Draws,
-    error: float,
-    planned: float,
-    *,
-    within: Range = (-1.0, 1.0),
+    lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float, *, within: Range = (-1.0, 1.0)
 ) -> Range:
     """Return bounds on the mean of a first arm minus that of a second; one of both was drawn for each run.
 
@@ -138,11 +132,9 @@ def difference_ends(
     """
     side, is_first = equal_parts(error, 2), draws.is_first
     ends = [np.where(is_first, lower, upper), 1 - np.where(is_first, upper, lower)]
-    ranges = within, (-within[1], -within[0])
-    low, high = (
-        _lower_end(*scores_of(each, draws), side, planned, cut) for each, cut in zip(ends, ranges, strict=True)
-    )
-    return low, -high
+    low, high = (scores_of(each, draws) for each in ends)
+    mirrored = _lower_end(*high, side, planned, (-within[1], -within[0]))
+    return _lower_end(*low, side, planned, within), -mirrored
 
 
 def value_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:

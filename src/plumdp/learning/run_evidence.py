@@ -140,13 +140,8 @@ def _draws_of(runs: WholeRuns) -> Draws | None:
         return None
     is_first = np.asarray(runs.arm == runs.arms[0])
     chance = np.where(is_first, runs.chance, 1 - runs.chance)
-    is_certain = ~((chance > 0) & (chance < 1))
-    if is_certain.any():
-        run = runs.names[int(np.argmax(is_certain))]
-        raise DataError(
-            f"run {run}: arms that were drawn have a chance above 0 and below 1; compare them in runs that could have "
-            "had either"
-        )
+    if not ((chance > 0) & (chance < 1)).all():
+        raise DataError("arms that were drawn have a chance above 0 and below 1: compare them in runs that are drawn")
     differs = np.ptp(chance) > ROUNDED
     if differs and not any(np.ptp(runs.chance[runs.arm == arm]) > ROUNDED for arm in runs.arms):
         raise DataError("the chances of both arms do not sum to one, so that there were others: read their runs, too")
@@ -162,10 +157,10 @@ def _draws_of(runs: WholeRuns) -> Draws | None:
 def _is_mixed(runs: WholeRuns, draws: Draws) -> bool:
     """Return whether there is a state in which runs took different actions, and had been drawn with other chances."""
     rows = np.flatnonzero(runs.action >= 0)
-    state = runs.state[rows]
+    state, n_states = runs.state[rows], int(runs.state.max()) + 1
 
     def differs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        low, high = np.full(state.max() + 1, inf), np.full(state.max() + 1, -inf)
+        low, high = np.full(n_states, inf), np.full(n_states, -inf)
         np.minimum.at(low, state, values)
         np.maximum.at(high, state, values)
         return np.asarray(high - low > ROUNDED)

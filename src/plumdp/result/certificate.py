@@ -89,11 +89,8 @@ class Certificate:
     def claims_bounds(self) -> bool:
         """Whether bounds are a claim; not if data contradict the graph or what is assumed of runs, or rows changed."""
         is_of_graph = self.data_quality is None or not self.data_quality.contradicting
-        return (
-            is_of_graph
-            and self.status != Status.PREMISES
-            and (self.status != Status.CONTRADICTED or CHANGED not in self.reason)
-        )
+        has_changed = self.status == Status.CONTRADICTED and CHANGED in self.reason
+        return is_of_graph and not has_changed and self.status != Status.PREMISES
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
