@@ -64,8 +64,8 @@ class Difference:
     def sentence(self) -> str:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
-            said = [each.headline for each in (self.first, self.second) if each.status == Status.PREMISES]
-            return (*said, "Not yet known: the data contradict the model, so nothing can be concluded from them.")[0]
+            why = [each.headline for each in (self.first, self.second) if each.status == Status.PREMISES]
+            return (*why, "Not yet known: the data contradict the model, so nothing can be concluded from them.")[0]
         if self.is_same:
             alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike

@@ -139,8 +139,8 @@ def difference_ends(
 
 def value_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:
     """Return bounds on the mean of a first arm, if it were used for all runs: the difference to one that earns 0."""
-    earned = (np.where(draws.is_first, each, 0.0) for each in (lower, upper))
-    return difference_ends(*earned, draws, error, planned, within=(0.0, 1.0))
+    low, high = (np.where(draws.is_first, each, 0.0) for each in (lower, upper))
+    return difference_ends(low, high, draws, error, planned, within=(0.0, 1.0))
 
 
 def scores_of(outcome: FloatArray, draws: Draws) -> tuple[FloatArray, FloatArray]:
