@@ -294,11 +294,21 @@ Advice: TypeAlias = tuple[str | Option, ...]
 
 _ALIASED = 4  # times as wide as the usual interval: bounds may hold two kinds of chains
 _BETS = "; then the first data decide how bets are placed"
+_FIXED = (
+    *(
+        ", or ",
+        Option("sampling", "trajectories"),
+        " if you fixed the number of runs before you looked at any, and all ",
+    ),
+    f"follow one policy{_BETS}",
+)
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
         *("say in which order the log is, with ", Option("order", "runs"), " if its runs are numbered as they were "),
-        *("made, each after the one before, or ", Option("order", "time"), f" if its rows are in order{_BETS}"),
+        *("made, each after the one before had ended, or ", Option("order", "time"), " if its rows are in order"),
+        *_FIXED,
     ),
+    "overlap": ("say ", Option("order", "time"), " if the rows of the log are in the order of time", *_FIXED),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
     "shared names": (
         f"give different runs different names, as rows with the same run and step contradict each other; {ANEW}{_BETS}",

@@ -120,6 +120,11 @@ def example_file(path: str) -> str:
     raise DataError(f"{path}: there is no such example; there are {' and '.join(f'example:{each}' for each in files)}")
 
 
+def as_typed(file: str) -> str:
+    """Return the name of a file as people type it: ``example:NAME`` for an example, wherever plumdp is."""
+    return f"example:{Path(file).stem}" if Path(file).parent == _EXAMPLES else file
+
+
 def _find(path: str) -> list[str]:
     path = example_file(path)
     if "://" in path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from plumdp.base.errors import DataError
+from plumdp.data.duckdb_tables import as_typed
 from plumdp.model.text import listing, number_of
 
 _PART = 1_000_000  # bytes at either end of a file that are hashed
@@ -67,7 +68,7 @@ def _describe(file: str) -> LogFile:
         if size > 2 * _PART:
             stream.seek(size - _PART)
             state.update(stream.read(_PART))
-    return LogFile(file, size, modified, state.hexdigest(), WHOLE if size <= 2 * _PART else ENDS)
+    return LogFile(as_typed(file), size, modified, state.hexdigest(), WHOLE if size <= 2 * _PART else ENDS)
 
 
 def _together(files: Sequence[str]) -> LogFile:

@@ -124,7 +124,11 @@ def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:
     values = rows.block[column]
     is_missing = np.array([value is None or value != value for value in values[rows.first].tolist()])
     if is_missing.any():
-        raise DataError(f"{rows.place(int(rows.first[np.argmax(is_missing)]))}: the {column} is missing")
+        runs = f"as in {int(is_missing.sum()):,} of {number_of(len(is_missing), 'run')}"
+        raise DataError(
+            f"{rows.place(int(rows.first[np.argmax(is_missing)]))}: the {column} is missing, {runs}; it was fixed "
+            "before the run began, so write it into all rows of the run, also if it never acts"
+        )
     is_changed = rows.follows & (values[1:] != values[:-1])
     if is_changed.any():
         row = int(np.argmax(is_changed)) + 1

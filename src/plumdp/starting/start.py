@@ -214,5 +214,5 @@ def _wide(profiles: Sequence[ColumnProfile]) -> str:
 
 
 def _roles_facts(run: str, step: str, n_runs: int, n_rows: int) -> list[tuple[str, str]]:
-    facts = [("run", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
-    return facts + ([("order", step)] if step else [])
+    facts = [("episode", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
+    return facts + ([("step", step)] if step else [])
