@@ -82,8 +82,8 @@ def start(
     >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
     >>> found.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
-    >>> print(plumdp.certify(found.model, found.log, 'Pmax=? [ F<=2 status="closed" ]', confidence=0.95).headline)
-    The policy's value lies between 0.507071 and 0.911249 with confidence 95 %.
+    >>> print(plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95).headline)
+    The value lies between 0.507071 and 0.911249 within 2 steps with confidence 95 %.
     """
     text_facts, raw = _readable(source, encoding, decimal, date_format)
     with look_at(raw) as look:
