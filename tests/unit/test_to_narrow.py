@@ -14,8 +14,8 @@ ASKED = "Pmax=? [ F<=3 place_x=2 ]"
 SHARED = pd.concat([RUNS[RUNS.episode < 20], RUNS[RUNS.episode >= 20].assign(episode=RUNS.episode - 20)])
 ORDER = (
     "say in which order the log is, with order='runs' if its runs are numbered as they were made, each after the one "
-    "before had ended, or order='time' if its rows are in order, or sampling='trajectories' if you fixed the number of "
-    "runs before you looked at any, and all follow one policy; then the first data decide how bets are placed"
+    "before had ended, or order='time' if its rows are in order, or sampling='trajectories' if the number of runs was "
+    "fixed before anybody looked; then the first data decide how bets are placed"
 )
 OVERLAP = "say order='time' if the rows of the log are in the order of time, " + ORDER[ORDER.index("or sampling") :]
 FEW = "collect more than 4 runs, or 64 rows if these are in order; the first bets are placed then"

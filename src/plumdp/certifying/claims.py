@@ -308,14 +308,7 @@ Advice: TypeAlias = tuple[str | Option, ...]
 
 _ALIASED = 4  # times as wide as the usual interval: bounds may hold two kinds of chains
 _BETS = "; then the first data decide how bets are placed"
-_FIXED = (
-    *(
-        ", or ",
-        Option("sampling", "trajectories"),
-        " if you fixed the number of runs before you looked at any, and all ",
-    ),
-    f"follow one policy{_BETS}",
-)
+_FIXED = ", or ", Option("sampling", "trajectories"), f" if the number of runs was fixed before anybody looked{_BETS}"
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
         *("say in which order the log is, with ", Option("order", "runs"), " if its runs are numbered as they were "),

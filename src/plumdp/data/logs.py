@@ -22,7 +22,7 @@ from plumdp.data.columns import (
     without_actions,
 )
 from plumdp.data.counts import Pilot, PilotEnd, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import broken_lines, column_types, connect, find_files, has_rows, scan
+from plumdp.data.duckdb_tables import broken_lines, column_types, connect, example_file, find_files, has_rows, scan
 from plumdp.data.examples import (
     broken_episodes,
     first_rows,
@@ -222,7 +222,7 @@ def read_log(
             else tuple(
                 part_of_file(file)
                 for file in described
-                if not _is_small(file) or has_rows(log.connection, log.text, file.name)
+                if not _is_small(file) or has_rows(log.connection, log.text, example_file(file.name))
             )
         )
         no_bets = _no_bets(relation, sampling, planned, tally) if pilot and not (first and first.moments) else None
