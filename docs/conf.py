@@ -15,6 +15,7 @@ release = __version__
 extensions = ["myst_nb", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 extensions += ["mathml", "number_columns", "commands", "gallery"]  # in the folder _extensions
 exclude_patterns = ["_build", "**/cells"]
+smartquotes = False  # texts of commands are typed as they stand
 html_theme = "furo"
 html_title = "plumdp"
 html_show_copyright = False

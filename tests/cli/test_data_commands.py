@@ -186,7 +186,7 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")
     assert (
         "that 1 of 1 runs end before the outcome of their last action has nothing to do with that outcome "
-        "(as you stated)" in " ".join(out.split()).replace(" assuming ", " ")
+        "(assumed; cut_off= says so)" in " ".join(out.split()).replace(" assuming ", " ")
     )
 
 

@@ -129,6 +129,30 @@ def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, m
     assert given["confidence"] == pytest.approx(0.8)
 
 
+NAMED = {  # a value of the file, one of the command line, and both together, the command line first
+    "constant": (["N=4", "M=2"], "N=5", {"N": "5", "M": "2"}),
+    "column": (["episode=case", "step=t"], "arm=drug", {"episode": "case", "step": "t", "arm": "drug"}),
+    "state": (["x=lon", "y=[0, 1]"], "x=floor(lon)", {"x": "floor(lon)", "y": [0.0, 1.0]}),
+    "text": (["decimal=,"], "encoding=cp1252", {"decimal": ",", "encoding": "cp1252"}),
+    "table": (["first=4", "initial.x=1"], "first=9", {"first": "9", "initial.x": "1"}),
+    "evidence": (["p=1/2", "q=2/3"], "p=3/4", {"p": (3, 4), "q": (2, 3)}),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_values_by_name_of_a_file_and_of_the_command_line_are_merged(name, tmp_path, monkeypatch):
+    of_file, typed, both = NAMED[name]
+    seen = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("plumdp.cli.certify.certify", seen.append)
+    for file in (f"{name} = {of_file}\n", f"[certify]\n{name} = {of_file}\n"):
+        (tmp_path / "plumdp.toml").write_text(file)
+        plumdp("certify", "betting:5", "log.csv", f"--{name}", typed)
+        plumdp("certify", "betting:5", "log.csv")
+    assert [getattr(given, name) for given in seen[::2]] == [both, both]
+    assert getattr(seen[1], name) == OPTIONS[name].value(of_file)
+
+
 @pytest.mark.parametrize(("content", "message"), rows("commands:wrong_defaults"))
 def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

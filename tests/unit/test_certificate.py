@@ -15,9 +15,12 @@ from tank import BAD, BLIND_TRUTH, TRUTH, blind_tank, tank
 
 import plumdp as pl
 from plumdp.base.vocabulary import Guarantee, Status
+from plumdp.certifying.claims import within_range
+from plumdp.certifying.valuation import Valuation
 from plumdp.confidence import estimates
 from plumdp.confidence.likelihood import best_point
 from plumdp.explaining.finding import expression_rows, outlines
+from plumdp.model.question import ask
 from plumdp.region.find import holds
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
@@ -209,7 +212,22 @@ def test_a_proved_value_is_certified_though_it_is_the_worst_there_can_be(questio
     assert found.lower == pytest.approx(found.upper)
     assert found.status == "certified"
     if value != "-2":  # which is proved up to rounding
-        assert found.headline == f"The policy's value is {value} with confidence 99.9 %."
+        steps = " over 0 steps" if "<=" in question else ""
+        assert found.headline == f"The policy's value is {value}{steps} with confidence 99.9 %."
+
+
+@pytest.mark.parametrize(
+    ("question", "ends", "within"),
+    [
+        ('Pmax=? [ F "goal" ]', (-4.4409e-16, 1 + 4.4409e-16), (0.0, 1.0)),
+        ('R{"cost"}min=? [ C<=3 ]', (-4.4409e-16, 3.0), (0.0, 3.0)),
+        ('R{"gain"}max=? [ C<=3 ]', (-4.4409e-16, 3.0), (-4.4409e-16, 3.0)),  # some gains are negative
+    ],
+)
+def test_bounds_that_were_rounded_beyond_what_values_can_be_end_there(question, ends, within):
+    asked = ask(question, walk(1))
+    valued = within_range(asked, Valuation(np.zeros(1), *ends, "converged"))
+    assert (valued.lower, valued.upper) == within
 
 
 @pytest.mark.parametrize("policy", [None, TRY])

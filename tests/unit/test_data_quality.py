@@ -251,7 +251,7 @@ def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_pa
         others + kept(counts, tmp_path / "2.parquet"),
     ):
         certificate = pl.certify(COIN, data, HEADS)
-        assert certificate.assumptions[-2:] == (COMPLETE, f"{said} (as you stated)")
+        assert certificate.assumptions[-2:] == (COMPLETE, f"{said} (assumed; cut_off= says so)")
         certificate.save(tmp_path / "result", force=True)
         assert pl.read_result(tmp_path / "result").assumptions == certificate.assumptions
     more = counts + runs_of_coin(1000)

@@ -124,3 +124,8 @@ def test_a_question_about_other_rows_is_refused(walk, counts, first_then):
 
 def vars_of(model):
     return {name: getattr(model, name) for name in model.__dataclass_fields__}
+
+
+def test_a_question_of_a_text_says_which_function_reads_it(walk):
+    with pytest.raises(pl.ModelError, match=r"make the question with ask\(text, model\)"):
+        Question(walk, 'Pmax=? [ F "site" ]')

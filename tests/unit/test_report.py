@@ -320,6 +320,9 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
         text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 11.1, ")
     )
     assert certificate.answer["sentence"] in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
+    weaker = replace(certificate, confidence=0.95)
+    explained = render(weaker, Findings(weaker.fingerprint)).replace("\N{NO-BREAK SPACE}", " ")
+    assert "a confidence of 95 %, each from new data, on average at most 50 in 1,000 would be false" in explained
 
 
 @pytest.mark.slow

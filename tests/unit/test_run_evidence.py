@@ -233,6 +233,10 @@ def test_logs_of_chains_need_no_actions():
     ("change", "told"),
     [
         (lambda log: log.assign(arm=log.arm.where(log.index != 1, "C")), "the arm of the run changes here"),
+        (
+            lambda log: log.assign(arm=log.arm.where(log.episode > 2)),
+            "step 0: the arm of the run is missing, as in 3 of 30",
+        ),
         (lambda log: log.assign(p=1.0), "a chance above 0 and below 1"),
         (lambda log: log.assign(p=1 / 3), "there were others: read their runs, too"),
         (lambda log: log.assign(action="walk"), "the action is 'walk', but the policy's is 'run'"),

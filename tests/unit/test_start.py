@@ -49,7 +49,7 @@ def test_a_german_export_of_pumps_is_seen_for_what_it_is(tmp_path):
     assert found.states == {"Zustand": "lower(Zustand)"}
     assert (found.actions, found.steps, found.cut_off, found.first) == ("Maßnahme", "monthly", "unrelated", 15)
     assert facts(found, "not used") == ["Prüfer: what it is now says nothing about what it is next"]
-    assert found.objective == 'R{"cost"}min=? [ C<=12 ]'
+    assert found.objective == 'R{"cost"}min=? [ C<=29 ]'  # runs have 30 months
     cost = found.model.rewards["cost"]
     assert {*np.round(cost.choice, 2)} == {35.0, 4180.5}
     assert found.closed
@@ -185,7 +185,7 @@ def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monk
     ended = plumdp("start", "export.csv")
     assert ended.code == 0
     following = ended.out.splitlines()[-1]
-    assert following.startswith("next: plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=12 ]'")
+    assert following.startswith("next: plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=29 ]'")
     options = tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))
     assert options["column"] == ["episode=Equipment", "step=Datum"]
     assert (options["table"][0], options["steps"], options["keep-going"]) == ("first=15", "monthly", True)
@@ -253,7 +253,7 @@ def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
     with pytest.raises(pl.DataError, match="the log has no such column"):
         pl.start(frame, cost="costs")
     gains = frame.drop(columns="parts_cost").rename(columns={"labour cost": "reward"})
-    assert '--reward reward -p \'R{"reward"}max=?' in pl.start(gains, **begins).next_command("x.csv")
+    assert '--reward reward -p \'R{"reward"}=? [ C<=5 ]' in pl.start(gains, **begins).next_command("x.csv")
 
 
 def test_rows_with_their_next_state_are_not_cut_off():
@@ -372,7 +372,8 @@ def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_ev
     steps = rows[rows.patient > 535].treatment.notna().sum()
     assert plumdp("start", "example:trial").code == 0
     for data in ([], ["example:trial"], [str(file)]):
-        assert f'"steps": {steps}' in plumdp("count", "example:trial", *data, "--json").out
+        counted = plumdp("count", "example:trial", *data, "--json").out
+        assert (f'"steps": {steps}' in counted, '"name": "example:trial"' in counted) == (True, True)
     wrong = plumdp("start", "example:trail", "--force")
     assert "example:trail: there is no such example; there are example:flights and example:trial" in wrong.err
 
@@ -399,19 +400,31 @@ def test_rewards_that_are_never_above_0_are_costs_in_the_next_command():
     frame = pd.DataFrame(rows, columns=["run", "t", "state", "action", "reward"])
     found = pl.start(frame)
     assert facts(found, "reward") == ["reward may be a reward, though never above 0: say --cost '0 - reward'"]
-    assert "--cost '0 - reward' -p 'R{\"cost\"}min=?" in found.next_command("x.csv")
+    assert "--cost '0 - reward' -p 'R{\"cost\"}=? [ C<=5 ]" in found.next_command("x.csv")
     given = pl.start(frame, reward="reward")
-    assert given.objective.startswith('R{"cost"}min')
+    assert given.objective.startswith('R{"cost"}=?')
     assert given.model.rewards["cost"].choice.min() >= 1
 
 
 def test_harm_is_made_rare_and_what_ends_all_runs_is_asked_within_as_many_steps_as_they_have():
-    assert "'Pmin=? [ F<=2 state=\"ill\" ]'" in pl.start(patients("ill")).next_command("x.csv")
+    assert pl.start(patients("ill")).next_command("x.csv") == "plumdp certify x.csv -p 'Pmin=? [ F<=2 state=\"ill\" ]'"
     assert "'Pmax=? [ F<=2 state=\"home\" ]'" in pl.start(patients("home")).next_command("x.csv")
+    asked = pl.start(patients("ill", "home"), end='state="ill" | state="home"').next_command("x.csv")
+    assert "'Pmax=? [ F<=2 state=\"home\" ]'" in asked  # to end at all is neither good nor bad
 
 
-def patients(end):
-    rows = [(run, t, "well" if t < 2 else end, "drug" if t < 2 else None) for run in range(40) for t in range(3)]
+def test_of_a_chain_a_value_is_asked_in_which_there_is_no_policy():
+    chain = patients("ill", actions=["drug"])
+    assert pl.start(chain).next_command("x.csv").endswith("-p 'P=? [ F<=2 state=\"ill\" ]'")
+    assert pl.start(chain, goal='state="ill"').objective == 'P=? [ F<=2 "goal" ]'
+    assert pl.start(patients("ill"), goal='state="ill"').objective == 'Pmax=? [ F "goal" ]'
+
+
+def patients(*ends, actions=("drug", "wait")):
+    rows = []
+    for run in range(40):
+        action, end = actions[run // 2 % len(actions)], ends[min(run % 4, len(ends) - 1)]
+        rows += [(run, 0, "well", action), (run, 1, "well", action), (run, 2, end, None)]
     return pd.DataFrame(rows, columns=["patient", "t", "state", "action"])
 
 

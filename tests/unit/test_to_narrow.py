@@ -14,8 +14,10 @@ ASKED = "Pmax=? [ F<=3 place_x=2 ]"
 SHARED = pd.concat([RUNS[RUNS.episode < 20], RUNS[RUNS.episode >= 20].assign(episode=RUNS.episode - 20)])
 ORDER = (
     "say in which order the log is, with order='runs' if its runs are numbered as they were made, each after the one "
-    "before, or order='time' if its rows are in order; then the first data decide how bets are placed"
+    "before had ended, or order='time' if its rows are in order, or sampling='trajectories' if the number of runs was "
+    "fixed before anybody looked; then the first data decide how bets are placed"
 )
+OVERLAP = "say order='time' if the rows of the log are in the order of time, " + ORDER[ORDER.index("or sampling") :]
 FEW = "collect more than 4 runs, or 64 rows if these are in order; the first bets are placed then"
 OPEN = (
     "for the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how "
@@ -24,6 +26,14 @@ OPEN = (
 MORE = "collect more data: four times as much roughly halves the width; advise says which help most"
 CASES = {
     "nobody said an order": (RUNS, {}, {}, ORDER),
+    "runs that overlap": (RUNS.assign(step=RUNS.step + RUNS.episode), {}, {}, OVERLAP),
+    "dates of one fleet": (
+        RUNS.assign(step=pd.Timestamp("2024-01-01") + pd.to_timedelta(RUNS.step, "D")),
+        {},
+        {},
+        OVERLAP,
+    ),
+    "runs one after the other": (RUNS.assign(step=RUNS.step + 99 * RUNS.episode), {}, {}, ORDER),
     "runs without names": (
         MOVES.drop(columns="episode"),
         {"sampling": "trajectories"},

@@ -19,7 +19,7 @@ Steps: TypeAlias = str
 missing shows; "ordered": only the order of the rows of a run; "monthly", "weekly", "daily", "every=30d": dates of which
 there is one in each such period, so that a period without one shows."""
 
-NoBets: TypeAlias = Literal["order", "unnamed runs", "shared names", "few"]
+NoBets: TypeAlias = Literal["order", "overlap", "unnamed runs", "shared names", "few"]
 """Why no bets were placed by a log: nobody said what came first, rows do not name their runs, names seem to stand for
 several runs, or there are too few data for the first bets."""
 

@@ -28,6 +28,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
+from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
@@ -35,6 +36,7 @@ from plumdp.solver.qualitative import make_game
 from plumdp.tables.table_set import NOT_ANNOUNCED
 
 _ROUNDING = 1e-9  # of a value at a point, relative
+_ROUNDED = 1e-9  # further below 0 than this no rounding goes
 _LONGEST_ROW = 120  # characters
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 
@@ -59,6 +61,7 @@ def make_certificate(
     is assumed of the policy.
     """
     model, objective, marks = question.model, question.objective, [part.mark for part in learned.counts.parts]
+    valued = within_range(question, valued)
     policy = PolicyTable(model.graph, valued.policy, frozenset([learned.counts.fingerprint, *marks]))
     bound = valued.lower if objective.direction == "max" else valued.upper
     ends = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
@@ -119,6 +122,17 @@ def make_certificate(
         return with_data(replace(certificate, **_NO_BOUNDS), learned.counts)
     narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
     return with_data(replace(certificate, narrower=narrower), learned.counts)
+
+
+def within_range(question: Question, valued: Valuation) -> Valuation:
+    """Return a valuation whose bounds are values that there can be, as rounding outward may have gone beyond 0 or 1."""
+    objective, may_be_0 = question.objective, -_ROUNDED < valued.lower < 0 and elsewhere_of(question.model) is None
+    is_never_negative = objective.cap < np.inf
+    if may_be_0 and not is_never_negative:
+        payoff = objective.terms(question.model.graph)
+        is_never_negative = payoff.learned is None and bool((payoff.reward >= 0).all())
+    lower = max(valued.lower, 0.0) if is_never_negative else valued.lower
+    return replace(valued, lower=lower, upper=min(valued.upper, objective.cap))
 
 
 def _untied_set(model: ParametricMDP) -> str:
@@ -299,11 +313,14 @@ Advice: TypeAlias = tuple[str | Option, ...]
 
 _ALIASED = 4  # times as wide as the usual interval: bounds may hold two kinds of chains
 _BETS = "; then the first data decide how bets are placed"
+_FIXED = ", or ", Option("sampling", "trajectories"), f" if the number of runs was fixed before anybody looked{_BETS}"
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
         *("say in which order the log is, with ", Option("order", "runs"), " if its runs are numbered as they were "),
-        *("made, each after the one before, or ", Option("order", "time"), f" if its rows are in order{_BETS}"),
+        *("made, each after the one before had ended, or ", Option("order", "time"), " if its rows are in order"),
+        *_FIXED,
     ),
+    "overlap": ("say ", Option("order", "time"), " if the rows of the log are in the order of time", *_FIXED),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
     "shared names": (
         f"give different runs different names, as rows with the same run and step contradict each other; {ANEW}{_BETS}",

@@ -18,6 +18,7 @@ from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, contradiction, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
+from plumdp.model.language.words import steps_in_words
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
@@ -62,7 +63,10 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """Which policy is better and by how much, in words."""
+        """Which policy is better and by how much, in words, and up to which step the question looks."""
+        return self._said(steps_in_words(self.first.objective))
+
+    def _said(self, steps: str = "") -> str:
         if not self.is_claim:
             why = [each.headline for each in (self.first, self.second) if each.status == Status.PREMISES]
             return (*why, "Not yet known: the data contradict the model, so nothing can be concluded from them.")[0]
@@ -71,7 +75,7 @@ class Difference:
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
-        return f"{said}, with confidence {percent(self.first.confidence)}."
+        return f"{said}{steps}, with confidence {percent(self.first.confidence)}."
 
     @property
     def _unit(self) -> str:
@@ -150,7 +154,7 @@ class Difference:
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        said = replace(self, is_same=False).sentence  # in words that are checked
+        said = replace(self, is_same=False)._said()  # in words that are checked
         return {"sentence": said, "names": list(self.names), "margin": self.margin, **bounds}
 
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:

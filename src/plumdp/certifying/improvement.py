@@ -14,6 +14,7 @@ from plumdp.certifying.difference import Difference, acts_alike, check_margin, d
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned, of_learned
+from plumdp.model.language.words import steps_in_words
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import PRACTICE, Asked, Question, ask, is_practice
@@ -83,7 +84,7 @@ class Improvement:
             if unit:
                 verb, less = spoken(self.certificate)
                 better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
-            return f"{share} {_FOUND} {better} than {self.baseline}."
+            return f"{share} {_FOUND} {better} than {self.baseline}{steps_in_words(self.certificate.objective)}."
         if self.certificate.status in CONTRADICTIONS:
             return self.difference.sentence
         is_alone = self.difference.is_claim and not self.n_compared

@@ -252,7 +252,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--nature": "Pmaxmin or Pmaxmax in the property, whose second word is nature's",
     "--no-memory": "plumdp.certify(…, memory=False) in Python",
     "--plan": "--margin DEVIATION",
-    "--run": "--column run=COLUMN",
+    "--run": "--column episode=COLUMN",
     "--step": "--column step=COLUMN",
     "--threads": "PLUMDP_THREADS=N before the command",
     "--values": "plumdp.stages.solve or plumdp.stages.evaluate in Python, which bound the value of each state",

@@ -19,6 +19,7 @@ from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, grid, print_json, standard_output
 from plumdp.cli.sources import load_policy
 from plumdp.cli.texts import TEXT
+from plumdp.data.columns import named
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _MOST_LENGTHS = 8  # at which bets are placed, that are printed
 _NO_BETS: dict[NoBets, str] = {
     "order": ", without bets, as the order of the data is not known (--order)",
+    "overlap": ", without bets, as runs overlap in time, and the order of their rows is not known (--order time)",
     "unnamed runs": ", without bets, as rows do not name their runs (--column episode=COLUMN)",
     "shared names": ", without bets, as names of runs seem to stand for several of them",
     "few": ", without bets, as there are too few data for the first",
@@ -158,7 +160,8 @@ def start(given: Options) -> int:
     said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order")}
     said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
     said |= {"first": n_first(given) or None, **given.text}
-    said |= {name: given.column.get(name, "") for name in ("run", "step")}
+    columns = named(given.column)
+    said |= {"run": columns.get("episode", ""), "step": columns.get("step", "")}
     found = plumdp.start(given.model, states=given.state, action=given.action or "", **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
     rows = number_of(graph.n_choices - n_more, "row")

@@ -54,6 +54,12 @@ def is_typed(parameter: str) -> bool:
     return _source(parameter) == "COMMANDLINE"
 
 
+def in_file(parameter: str) -> Any:
+    """Return what a file of defaults says of an option that is on the command line, too, or None."""
+    defaults = _DEFAULTS.get()
+    return defaults.context.default_map.get(parameter) if defaults is not None and is_typed(parameter) else None
+
+
 def is_shared(parameter: str) -> bool:
     """Return whether an option is given for all commands alike, so that it does not matter if it does not apply."""
     return _place(parameter) == FOR_ALL
@@ -105,7 +111,7 @@ _NAMES = {
     "ties": "tie",
 }
 _NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
-_NAMES |= {name: f"column {name}" for name in ("run", "step")}
+_NAMES |= {"run": "column episode", "step": "column step"}
 _NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
 _PHRASES = {  # what Python says, and what the command line has in its place

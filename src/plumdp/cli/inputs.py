@@ -17,6 +17,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
+from plumdp.data.columns import named
 from plumdp.exchange.read_intervals import model_at
 from plumdp.model.question import PRACTICE
 
@@ -276,7 +277,7 @@ def _others(given: Options, files: Sequence[str]) -> RawLog:
     if not is_log(given.model):
         return raw
     table = find_files(given.model)
-    run, step = (given.column.get(name, "") for name in ("episode", "step"))
+    run, step = (named(given.column, given.state).get(name, "") for name in ("episode", "step"))
     first, read = ({*map(_file_of, each)} for each in (table, files))
     if not run and not first & read:
         return raw

@@ -16,7 +16,7 @@ import typer
 
 from plumdp.base.errors import ModelError
 from plumdp.cli.commands import COMMANDS, REMOVED_OPTIONS, Command
-from plumdp.cli.errors import FILE, FOR_ALL, remember_defaults
+from plumdp.cli.errors import FILE, FOR_ALL, in_file, remember_defaults
 from plumdp.cli.help import HelpfulCommand, help_of
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import logged
@@ -29,10 +29,8 @@ def make_command(name: str, about: Command, function: Callable[[Options], int | 
     """Return a sub-command of Typer that runs a function with its options; ``about`` is its entry in ``COMMANDS``."""
 
     def run(**typed: Any) -> None:
-        values = {
-            key: OPTIONS[key].value(value) for key, value in typed.items() if key in OPTIONS and value is not None
-        }
-        given = Options(**values)
+        values = {key: value for key, value in typed.items() if key in OPTIONS and value is not None}
+        given = Options(**{key: _value_of(key, value) for key, value in values.items()})
         with logged(given.verbose):
             code = function(given)
         raise typer.Exit(code or 0)
@@ -44,6 +42,13 @@ def make_command(name: str, about: Command, function: Callable[[Options], int | 
     command = typer.main.get_command(alone)
     command.example = about.example  # type: ignore[attr-defined]
     return command
+
+
+def _value_of(name: str, typed: Any) -> Any:
+    """Return the value of an option; of options NAME=VALUE, names that are not typed have the values of the file."""
+    option = OPTIONS[name]
+    others = in_file(name) if option.default == {} else None
+    return {**option.value(others), **option.value(typed)} if others else option.value(typed)
 
 
 def _arguments(about: Command) -> Iterator[Parameter]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, get_args
 
@@ -35,6 +35,16 @@ PLACES_OF_ROWS = "places_of_rows"
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
+
+
+def named(columns: Mapping[str, str] | None, variables: Container[str] = ()) -> dict[str, str]:
+    """Return columns by their names here: the run of a row is its episode, unless that is a state variable.
+
+    >>> named({"run": "case", "arm": "drug"})
+    {'episode': 'case', 'arm': 'drug'}
+    """
+    is_run = "run" not in variables
+    return {EPISODE if name == "run" and is_run else name: there for name, there in (columns or {}).items()}
 
 
 def state_column(variable: str) -> str:
@@ -122,8 +132,8 @@ def find_columns(
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
         raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(LogForm)))}")
-    of_runs = columns_of_runs(graph, columns or {})
-    columns = {name: column for name, column in (columns or {}).items() if name not in of_runs}
+    columns = named(columns, graph.states)
+    columns = {name: column for name, column in columns.items() if name not in columns_of_runs(graph, columns)}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
@@ -234,9 +244,9 @@ def without_actions(
     return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"))
 
 
-def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
+def find_runs(graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
     """Return which column of a log names the run of a row, if there is one; logs of transitions may have it too."""
-    return _located([EPISODE], available, columns or {})[EPISODE]
+    return _located([EPISODE], available, named(columns, graph.states))[EPISODE]
 
 
 def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:

@@ -26,6 +26,7 @@ from plumdp.base.threads import n_threads
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
+from plumdp.data.same_files import EXAMPLES
 from plumdp.data.snapshots import copy_of_table, refuse_parts
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -39,7 +40,6 @@ MEMORY = 1e9  # bytes
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in
 _PAGE = 1 << 18  # rows taken out of DuckDB at once
-_EXAMPLES = Path(__file__).parent / "tables"
 _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv", "xes": "xes"} | (
     dict.fromkeys(("json", "jsonl", "ndjson"), "json")
 )
@@ -114,7 +114,7 @@ def example_file(path: str) -> str:
     name = path.removeprefix("example:")
     if name == path:
         return path
-    files = {file.stem: str(file) for file in sorted(_EXAMPLES.iterdir()) if file.suffix in (".csv", ".parquet")}
+    files = {file.stem: str(file) for file in sorted(EXAMPLES.iterdir()) if file.suffix in (".csv", ".parquet")}
     if name in files:
         return files[name]
     raise DataError(f"{path}: there is no such example; there are {' and '.join(f'example:{each}' for each in files)}")

@@ -22,7 +22,7 @@ from plumdp.data.columns import (
     without_actions,
 )
 from plumdp.data.counts import Pilot, PilotEnd, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import broken_lines, column_types, connect, find_files, has_rows, scan
+from plumdp.data.duckdb_tables import broken_lines, column_types, connect, example_file, find_files, has_rows, scan
 from plumdp.data.examples import (
     broken_episodes,
     first_rows,
@@ -167,7 +167,7 @@ def read_log(
         if is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led
             found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
-        runs = find_runs(log.columns, columns)
+        runs = find_runs(model.graph, log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
         is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
@@ -222,11 +222,11 @@ def read_log(
             else tuple(
                 part_of_file(file)
                 for file in described
-                if not _is_small(file) or has_rows(log.connection, log.text, file.name)
+                if not _is_small(file) or has_rows(log.connection, log.text, example_file(file.name))
             )
         )
+        no_bets = _no_bets(relation, sampling, planned, tally) if pilot and not (first and first.moments) else None
     first = after_files(first, files) if order == "time" else first
-    no_bets = None if not pilot or (first is not None and first.moments) else _no_bets(form, sampling, planned, tally)
     report = replace(report, files=described, read=now(), no_bets=no_bets)
     seen = tally.seen
     return Log(
@@ -313,12 +313,13 @@ def _pilot(
     return pilot, parts_at(sizes, [each.counts for each in seen], n, unit=unit, per_part=per_part)
 
 
-def _no_bets(form: LogForm, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
+def _no_bets(relation: LogSteps, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
     """Return the reason why no bets were placed although they are wanted."""
     if tally.shares_names:
         return "shared names"
     if planned is None:
-        return "unnamed runs" if sampling == "trajectories" and form != "counts" else "order"
+        is_unnamed = sampling == "trajectories" and relation.form != "counts"
+        return "unnamed runs" if is_unnamed else "overlap" if relation.has_overlap else "order"
     return "few"
 
 

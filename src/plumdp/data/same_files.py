@@ -13,6 +13,7 @@ from plumdp.base.errors import DataError
 from plumdp.model.text import listing, number_of
 
 _PART = 1_000_000  # bytes at either end of a file that are hashed
+EXAMPLES = Path(__file__).parent / "tables"  # logs that come with plumdp
 _LISTED = 100  # files; more are described together
 
 WHOLE, ENDS, FAR, MANY, VERSION = (
@@ -67,7 +68,8 @@ def _describe(file: str) -> LogFile:
         if size > 2 * _PART:
             stream.seek(size - _PART)
             state.update(stream.read(_PART))
-    return LogFile(file, size, modified, state.hexdigest(), WHOLE if size <= 2 * _PART else ENDS)
+    name = f"example:{Path(file).stem}" if Path(file).parent == EXAMPLES else file  # as it was typed
+    return LogFile(name, size, modified, state.hexdigest(), WHOLE if size <= 2 * _PART else ENDS)
 
 
 def _together(files: Sequence[str]) -> LogFile:

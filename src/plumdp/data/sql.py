@@ -35,6 +35,7 @@ from plumdp.data.columns import (
     UNKNOWN,
     Source,
     found_in,
+    named,
     needed_columns,
     needed_sources,
     next_columns,
@@ -177,7 +178,7 @@ def counts_query(
         sources |= {STEP: in_periods(str(steps), STEP), MOMENT: STEP}
     rewards = Rewards.of(model)
     sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
-    table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
+    table_columns = _names_there(source_columns(sources.values()), named(columns, model.graph.states), form, dialect)
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
     is_ordered = steps_of(steps) == "ordered"

@@ -323,6 +323,20 @@ class LogSteps:
             return SharedRun(name, sorted(places, key=[*self.log.files].index), n, STEP in self.columns)
         return None
 
+    @property
+    def has_overlap(self) -> bool:
+        """Whether a run begins before another ends, by dates, or by numbers that do not begin anew in each run."""
+        if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts":
+            return False
+        rows = f"SELECT {self._run} AS run, {self._step_number} AS step FROM {self.log.table}"
+        spans = (
+            f"SELECT min(step) AS began, max(step) AS ended FROM ({rows}) AS steps WHERE run IS NOT NULL GROUP BY run"
+        )
+        before = "max(ended) OVER (ORDER BY began, ended ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        found = f"SELECT began, CASE WHEN began < {before} THEN 1 ELSE 0 END AS is_over FROM ({spans}) AS spans"
+        ((n_begun, n_over),) = self.log.rows(f"SELECT count(DISTINCT began), sum(is_over) FROM ({found}) AS found")
+        return bool(n_over) and (n_begun > 1 or is_time(self.dates[1]))
+
     def require_looks(self, *, is_by_period: bool) -> None:
         """Refuse looks on Spark, and those whose order or gaps are not told."""
         if self.log.engine == SPARK:

@@ -125,9 +125,14 @@ def read_whole_runs(
 def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:
     """Return the value of a column in each run; refuse a run that changes it."""
     values = rows.block[column]
-    is_missing = np.array([value is None or value != value for value in values[rows.first].tolist()])
+    is_missing = np.array([value is None or value != value for value in values.tolist()])
     if is_missing.any():
-        raise DataError(f"{rows.place(int(rows.first[np.argmax(is_missing)]))}: the {column} is missing")
+        n_runs = len(np.unique(rows.block[_RUN][is_missing]))
+        runs = f"as in {n_runs:,} of {number_of(len(rows.first), 'run')}"
+        raise DataError(
+            f"{rows.place(int(np.argmax(is_missing)))}: the {column} is missing, {runs}; it was fixed "
+            "before the run began, so write it into all rows of the run, also if it never acts"
+        )
     is_changed = rows.follows & (values[1:] != values[:-1])
     if is_changed.any():
         row = int(np.argmax(is_changed)) + 1

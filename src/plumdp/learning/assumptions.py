@@ -146,7 +146,7 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
         complete = _COMPLETE.format(" or its reward" if has_rewards else "")
         yield f"{complete} ({ends})" if n_cut_off and not is_said else complete
     if is_said:
-        yield f"that {ends} has nothing to do with that outcome (as you stated)"
+        yield f"that {ends} has nothing to do with that outcome (assumed; cut_off= says so)"
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming

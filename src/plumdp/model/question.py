@@ -55,6 +55,10 @@ class Question:
     practised: frozenset[str] = frozenset()  # "policy" or "against", if it is practice by the first data of a table
 
     def __post_init__(self) -> None:
+        if isinstance(self.objective, str):
+            raise ModelError(
+                f"{self.objective}: this is a text, not an objective; make the question with ask(text, model)"
+            )
         self.objective.check_size(self.model.graph)
         if self.runs is not None and (is_practice(self.policy) or is_practice(self.against)):
             raise ModelError(

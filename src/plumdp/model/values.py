@@ -125,6 +125,8 @@ def whole(value: Any) -> int | None:
 
 def shown(value: Any) -> str:
     """Return a value of a log as text for messages."""
+    if isinstance(value, float) and value == round(value, 0) and abs(value) < 2**53:
+        return f"{value:.0f}"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -29,7 +29,7 @@ from plumdp.watching.watch import Watch
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}
 
-GLOSSARY = (
+_GLOSSARY = (
     ("policy", "A rule that says what to do in each state of the system."),
     (
         "value",
@@ -37,9 +37,9 @@ GLOSSARY = (
     ),
     (
         "confidence",
-        "How sure the claim is. If you made such claims again and again with a confidence of 99.9 %, each from new "
-        "data, on average at most 1 in 1,000 would be false, as long as what they rest on is true and none is left out "
-        "because of what it says.",
+        "How sure the claim is. If you made such claims again and again with a confidence of {}, each from new "
+        "data, on average at most {:.6g} in 1,000 would be false, as long as what they rest on is true and none is "
+        "left out because of what it says.",
     ),
     ("parameter", "A number of the model that nobody knows exactly, such as the probability of a fault."),
     ("region", "All values of the parameters that the data do not rule out. The claim holds for each of them."),
@@ -339,6 +339,7 @@ def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:
 def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequence[Section], *, bounds: str = "") -> str:
     from markupsafe import Markup
 
+    sure, often = percent(certificate.confidence), 1000 * (1 - certificate.confidence)
     made, script = list(map(_drawn, sections)), (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         _environment()
@@ -351,7 +352,7 @@ def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequenc
             bounds_picture=Markup(bounds),
             sections=[section for section in made if not section.is_folded],
             methods=[section for section in made if section.is_folded],
-            glossary=GLOSSARY,
+            glossary=[(word, text.format(sure, often)) for word, text in _GLOSSARY],
             css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),
             policy_of_contents=_policy_of_contents(script),

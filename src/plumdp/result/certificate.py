@@ -19,6 +19,7 @@ from plumdp.base.vocabulary import CHANGED, RELAXATION_WORDS, Guarantee, Relaxat
 from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.log import Log
 from plumdp.data.quality import DataQuality
+from plumdp.model.language.words import steps_in_words
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import listing, one_line
 from plumdp.result.findings import Findings, Rung
@@ -145,10 +146,15 @@ class Certificate:
 
     @property
     def headline(self) -> str:
-        """The claim in one sentence."""
+        """The claim in one sentence, which says up to which step the question looks."""
+        return self.claim(steps_in_words(self.objective))
+
+    def claim(self, steps: str = "") -> str:
+        """Return the claim in one sentence."""
         share = percent(self.confidence)
         unit = f" {self.unit}" if self.unit else ""
-        between = "between {} and {}{}".format(*self.printed_bounds, unit)
+        between = "between {} and {}{}{}".format(*self.printed_bounds, unit, steps)
+        subject = "value" if self.is_of_chain else "policy's value"
         data = self.data_quality
         if data is not None and data.contradicting:
             rows = (
@@ -162,14 +168,13 @@ class Certificate:
             return f"{self.status.upper()}: {what}. No bound is claimed."
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
-            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}"
-            subject = "The value" if self.is_of_chain else "The policy's value"
-            return f"{subject} {value} with confidence {share}."
+            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}{steps}"
+            return f"The {subject} {value} with confidence {share}."
         if self.status == Status.CONTRADICTED:
             why = "no parameters explain the data. Without its expressions, on the graph alone"
             if self.is_of_table:
                 why = "no table explains the data. On the graph alone, without ties"
-            return f"MODEL CONTRADICTED: {why}, the policy's value lies {between} with confidence {share}."
+            return f"MODEL CONTRADICTED: {why}, the {subject} lies {between} with confidence {share}."
         if self.reason:
             return f"Nothing certified: {self.reason}."
         worst = self.printed_bounds[0 if self.direction == "max" else 1]

@@ -116,7 +116,7 @@ class FirstRunsLook:
             length = max(1, round(self._look.number(steps_each)) - (not self._after))
         return {
             "states": chosen, "actions": actions, "initial": begins, "end": found_end,
-            "within": length if found_end else min(length, 12),
+            "within": length,
             "reward": self._never_below_0(reward[1], reward[0]) if reward[0] else ("", ""), "maybe": maybe,
             "steps": steps,
             "last": last or self._last(chosen, begins), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
@@ -291,7 +291,7 @@ class FirstRunsLook:
         if each.hint("reward") and each.is_number:
             return "numbers that may be a cost or a reward"
         if not each.is_number and each.n_distinct > _MOST_VALUES:
-            return f"about {each.n_distinct:,} values"
+            return f"{self._look.number(f'count(DISTINCT {quoted(each.name)})'):,} values"
         if each.is_whole and each.n_distinct > 0.9 * each.n_rows:
             return "another number in nearly every row"
         if not self._order:
@@ -360,8 +360,8 @@ class FirstRunsLook:
         self._facts.append(("end", end))
         is_short = len(ended) <= _MOST_VALUES and all(isinstance(term, str) for term in states.values())
         if not is_short or re.search(r"['\"\\]", "".join(map("".join, ended))):
-            return end, "", end
-        return end, " or ".join(self._in_log(states, row) for row in ended), end
+            return end, "", ""
+        return end, " or ".join(self._in_log(states, row) for row in ended), ""
 
     def _flagged_end(self, states: Mapping[str, Any], acting: str, end: str) -> tuple[str, str, str] | None:
         """Return the same of the states in which a column says that runs are over; None if there is no such column.
@@ -401,7 +401,7 @@ class FirstRunsLook:
         formulas = ["&".join(map(self._equation, states, place)) for place in ends]
         self._facts.append(("end", f"{name}: {listing(formulas, most=6)}"))
         in_log = "" if self._after else " or ".join(self._in_log(states, place) for place in ends)
-        return " | ".join(formulas), in_log, formulas[0]
+        return " | ".join(formulas), in_log, ""
 
     def _refuse_last_actions(self, flag: str, n: int, states: Mapping[str, Any]) -> None:
         """Refuse runs that are over after an action in their last row, as no row has the state that it led to."""

@@ -18,6 +18,7 @@ import numpy as np
 from plumdp.base.edge import visible
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import CutOff, Order
+from plumdp.data.columns import named
 from plumdp.data.log import Log
 from plumdp.data.log_models import action_name, model_from_log
 from plumdp.data.logs import read_log
@@ -62,7 +63,8 @@ class Start:
 
     @property
     def _part(self) -> dict[str, str]:
-        return {"run": self.columns.get("episode", ""), "step": self.columns.get("step", "")}
+        columns = named(self.columns, self.states)
+        return {"run": columns.get("episode", ""), "step": columns.get("step", "")}
 
     @cached_property
     def model(self) -> ParametricMDP:
@@ -104,9 +106,18 @@ class Start:
     @property
     def objective(self) -> str:
         """What is asked: to reach the goal, or the least cost or largest reward of as many steps as a run has."""
-        if self.reward[1]:
-            return f'R{{"{self.reward[0]}"}}{"min" if self.reward[0] == "cost" else "max"}=? [ C<={self.within} ]'
-        return 'Pmax=? [ F "goal" ]' if self.goal else ""
+        if (kind := self.reward[0]) and self.reward[1]:
+            return f'R{{"{kind}"}}{self._best("min" if kind == "cost" else "max")} [ C<={self.within} ]'
+        bound = "" if self._has_choice else f"<={self.within}"  # a chain surely ends at last
+        return f'P{self._best("max")} [ F{bound} "goal" ]' if self.goal else ""
+
+    @property
+    def _has_choice(self) -> bool:
+        return int(np.diff(self.model.graph.first_choice).max()) > 1
+
+    def _best(self, direction: str) -> str:
+        """Return what asks for the value of the best policy, or for that of a chain, which has no policies."""
+        return f"{direction}=?" if self._has_choice else "=?"
 
     @property
     def at_ends(self) -> tuple[int, float]:
@@ -138,15 +149,13 @@ class Start:
         return earned, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
 
     def next_command(self, file: str) -> str:
-        """Return a command that asks something of the table."""
-        has_choice = int(np.diff(self.model.graph.first_choice).max()) > 1
+        """Return a command that asks for a value, of which more is known than of a difference."""
         asked, cost = self.objective, []
         if not asked and self.maybe[1]:
             asked = replace(self, reward=self.maybe).objective
             cost = [f"--{self.maybe[0]}", self.maybe[1]]
-        asked = asked or f"P{'min' if is_harm(self.last) else 'max'}=? [ F<={self.within} {self.last} ]"
-        practice = ["--against", "practice"] if has_choice else []
-        return shlex.join(["plumdp", "certify", file, *cost, "-p", asked, *practice])
+        asked = asked or f"P{self._best('min' if is_harm(self.last) else 'max')} [ F<={self.within} {self.last} ]"
+        return shlex.join(["plumdp", "certify", file, *cost, "-p", asked])
 
     @property
     def table(self) -> dict[str, str]:

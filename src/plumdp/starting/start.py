@@ -82,8 +82,8 @@ def start(
     >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
     >>> found.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
-    >>> print(plumdp.certify(found.model, found.log, 'Pmax=? [ F<=2 status="closed" ]', confidence=0.95).headline)
-    The policy's value lies between 0.507071 and 0.911249 with confidence 95 %.
+    >>> print(plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95).headline)
+    The value lies between 0.507071 and 0.911249 within 2 steps with confidence 95 %.
     """
     text_facts, raw = _readable(source, encoding, decimal, date_format)
     with look_at(raw) as look:
@@ -214,5 +214,5 @@ def _wide(profiles: Sequence[ColumnProfile]) -> str:
 
 
 def _roles_facts(run: str, step: str, n_runs: int, n_rows: int) -> list[tuple[str, str]]:
-    facts = [("run", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
-    return facts + ([("order", step)] if step else [])
+    facts = [("episode", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
+    return facts + ([("step", step)] if step else [])

@@ -79,7 +79,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "lower": json_value(certificate.lower),
             "upper": json_value(certificate.upper),
             "confidence": certificate.confidence,
-            "sentence": certificate.headline,
+            "sentence": certificate.claim(),
         },
     }
     content |= {"misfit": learned.misfit} if learned.misfit else {}

@@ -14,6 +14,7 @@ _SIGNS = {"&": "and", "|": "or", "=": "=", "!=": "≠", "<=": "≤", ">=": "≥"
 _THRESHOLDS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 _FUNCTIONS = ("min", "max", "floor", "ceil", "pow", "mod")  # of the language, before parentheses
 _BOUNDS = ("<=", "<", "=", "[")
+_UP_TO = {"C": "over", "G": "over", "I": "after"}
 _TEMPORAL = ("F", "G", "X", "U", "W", "R")
 
 
@@ -33,6 +34,22 @@ def value_in_words(text: str, *, system: str = "") -> str:
             return f"the share of time that {system or SYSTEM} spends in {_states(content)} in the long run"
         said = _earned(head, content, system or SYSTEM) if head[0].text.startswith("R") else ""
         return said or f"the probability that {_path(content, system or SYSTEM)}"
+    except (ModelError, IndexError, ValueError):
+        return ""
+
+
+def steps_in_words(text: str) -> str:
+    """Return up to which step a property looks, for the end of a sentence, or nothing if it has no such step.
+
+    >>> steps_in_words('Pmax=? [ F<=12 "goal" ]'), steps_in_words("Rmin=? [ C<=12 ]"), steps_in_words("Rmax=? [ C ]")
+    (' within 12 steps', ' over 12 steps', '')
+    """
+    try:
+        content = _parts(text)[1]
+        kind = content[0].text
+        last = _window(content[1 if kind in ("F", "G", "C", "I") else _until(content) + 1 :])[1]
+        is_simple = last and (kind in ("C", "I") or not _is_mission(content))
+        return f" {_UP_TO.get(kind, 'within')} {_whole(last)} steps" if is_simple else ""
     except (ModelError, IndexError, ValueError):
         return ""
 
