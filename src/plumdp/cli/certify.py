@@ -40,7 +40,7 @@ from plumdp.cli.results import (
     with_command,
     worst_code,
 )
-from plumdp.cli.sources import load_policy, policy_names
+from plumdp.cli.sources import load_policy, policy_names, policy_words
 
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
@@ -203,7 +203,7 @@ def difference(given: Options) -> int:
     texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
     first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
-    names = policy_names(*texts)
+    names = policy_names(*texts, words=policy_words(read))
     assert len(names) == 2
     questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
     how: Any = {"announced": given.announced, "runs": runs_of(given, read, *texts)}
@@ -230,7 +230,7 @@ def improvement(given: Options) -> int:
     counts = read_data(given, read)
     questions = with_baseline(objectives, read, baseline, announced=given.announced)
     learned = learn_from(given, read, counts, questions)
-    (name,) = policy_names(str(given.against))
+    (name,) = policy_names(str(given.against), words=policy_words(read))
     found = (
         plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
     )
@@ -290,7 +290,7 @@ def net_benefit(given: Options) -> int:
     if policies:
         told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
     learned = learn(given, read, told)
-    named = dict(zip(policy_names(*texts), policies, strict=True)) or None
+    named = dict(zip(policy_names(*texts, words=policy_words(read)), policies, strict=True)) or None
     found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)
     code = _tell(given, learned, [found], [each for one in found.strategies for each in (one.effect, one.cost)])
     if given.output is not None:
