@@ -167,6 +167,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
+    of_learning |= {"witness": options.get("witness", False)}
     questions = _announced(model, certificate)
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
