@@ -19,6 +19,7 @@ from .comparison import (
     check_name,
     named_files,
     names_of,
+    numbers_in,
     quoted,
     read_comparison,
     read_ends,
@@ -31,13 +32,11 @@ CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
 FORMAT = "plumdp/witness/2"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
-_CERTIFIED = (  # what the sentence of a value says of it, with a place for the unit
-    r"{} value lies between (?P<lower>\S+) and (?P<upper>\S+){} with confidence (?P<confidence>\S+) %\.",
-    r"{} value is (?P<lower>\S+){} with confidence (?P<confidence>\S+) %\.",
-)
-_NOTHING = (
-    r"Nothing certified: the bounds do not exclude the worst value, (?P<worst>\S+) "
-    r"\(between (?P<lower>\S+) and (?P<upper>\S+){}, confidence (?P<confidence>\S+) %\)\."
+_VALUES = (  # what the sentence of a value says of it
+    "{subject} value lies between {lower} and {upper}{unit} with confidence {confidence} %.",
+    "{subject} value is {lower}{unit} with confidence {confidence} %.",
+    "Nothing certified: the bounds do not exclude the worst value, {worst} "
+    "(between {lower} and {upper}{unit}, confidence {confidence} %).",
 )
 _OBJECTIVE = re.compile(
     r'(?:"[^"]*" *: *)?((?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\]) *;?', re.DOTALL
@@ -118,7 +117,6 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
     answer = _read_answer(certificate) if "answer" in certificate else None
     all_policies = None if answer is None else _ends_of_all(answer)
-    is_alone = not _direction(certificate["objective"].text()) or (answer is not None and answer.about == "alone")
     unit = certificate["unit"].text() if "unit" in certificate else ""
     if unit:
         check_name(unit, f"{CERTIFICATE}: unit", "%°²³€$£¥")
@@ -126,28 +124,26 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
     _, direction = read_objective(certificate["objective"].text())
-    require(certificate["direction"].text() == direction, f"{CERTIFICATE}: the direction is not that of the objective")
+    require(
+        certificate["direction"].text() == (direction or "max"),
+        f"{CERTIFICATE}: the direction is not that of the objective",
+    )
     require(len(certificate["assumptions"]) > 0, f"{CERTIFICATE}: there are no assumptions, and every result has some")
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
     ends = read_ends(certificate["lower"], certificate["upper"])
+    is_alone = not direction or (answer is not None and answer.about == "alone")
     is_compared = "comparison" in certificate
     comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
     return Claim(*ends, confidence, certificate, comparison, all_policies, is_alone, unit)
 
 
 def read_objective(objective: str) -> tuple[str, str]:
-    """Return the text of an objective in one line, without a name, and its direction: max, unless it says min."""
+    """Return the text of an objective in one line, without a name, and its direction: none if there are no choices."""
     found = _OBJECTIVE.fullmatch(" ".join(objective.split())) if len(objective) <= _MAX_TEXT else None
     if found is None or not found[1].isprintable() or "//" in "".join(objective.split('"')[::2]):  # a comment
         raise Rejected(f"{CERTIFICATE}: the objective is not one that verify knows")
-    return found[1], found[2] or "max"
-
-
-def _direction(objective: str) -> str:
-    """Return the direction that an objective says, or nothing: it is then about a model without choices."""
-    found = _OBJECTIVE.fullmatch(" ".join(objective.split()))
-    return "" if found is None else found[2] or ""
+    return found[1], found[2] or ""
 
 
 def trusted_words(claim: Claim) -> Iterator[str]:
@@ -187,25 +183,22 @@ def check_sentence(claim: Claim, witness: Part) -> str:
 def _check_value(claim: Claim, sentence: str) -> str:
     """Return the sentence about the policy's value, which follows from the bracket."""
     certificate, unit = claim.certificate, claim.unit and f" {claim.unit}"
-    subject = "The policy's" if _direction(certificate["objective"].text()) else "The"
-    forms = [form.format(subject, re.escape(unit)) for form in _CERTIFIED]
-    found = next((match for form in forms if (match := re.fullmatch(form, sentence))), None)
-    nothing = re.fullmatch(_NOTHING.format(re.escape(unit)), sentence)
-    status = "certified" if found is not None else "nothing certified"
-    require(certificate["status"].text() == status, "the sentence is not that of the status")
-    if found is None and nothing is None:
+    subject = "The policy's" if read_objective(certificate["objective"].text())[1] else "The"
+    found = [numbers_in(sentence, form, subject=subject, unit=unit) for form in _VALUES]
+    told = next((each for each in found if each is not None), None)
+    is_certified = told is not None and "worst" not in told
+    require((certificate["status"].text() == "certified") == is_certified, "the sentence is not that of the status")
+    if told is None:
         reason = f"Nothing certified: {certificate['reason'].text()}."
         require(sentence == reason, "the sentence is not one that verify knows")
         return "Nothing certified."  # the reason is not checked, and so it is not repeated
-    told = {"worst": None} | (found or nothing).groupdict()
     lower, upper, confidence = told["lower"], told.get("upper", told["lower"]), told["confidence"]
     worst = lower if certificate["direction"].text() == "max" else upper
-    require(told["worst"] in (None, worst), "the worst value is not an end of the bracket")
+    require(told.get("worst", worst) == worst, "the worst value is not an end of the bracket")
     _check_all_said(claim, lower, upper, confidence)
-    lies = f"is {lower}" if lower == upper else f"lies between {lower} and {upper}"
-    unit = claim.unit and f' "{claim.unit}"'
-    said = f"{subject} value {lies}{unit} with confidence {confidence} %."
-    return said if found else f"Nothing certified: {said[0].lower()}{said[1:]}"  # that it is the worst is not proved
+    form = _VALUES["upper" not in told]  # that an end is the worst value is not proved, and so it is not repeated
+    said = form.format(subject=subject, unit=unit and f' "{claim.unit}"', **told)
+    return said if is_certified else f"Nothing certified: {said[0].lower()}{said[1:]}"
 
 
 def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 from .reading import Exact, Part, Rejected, require
@@ -33,7 +32,7 @@ _BETTER = (
     "{first} is better{only}: it {verb} {lower} to {upper}{unit} {more} than {second}",
 )
 _SURELY = ", with confidence {confidence} %."
-_NUMBERS = {"margin": "\0", "lower": "\1", "upper": "\2", "confidence": "\3"}  # places of numbers, not in names
+_NUMBERS = ("margin", "lower", "upper", "confidence", "worst")
 
 
 @dataclass(frozen=True)
@@ -154,28 +153,27 @@ def read_sentence(part: Part, direction: str, unit: str) -> ComparisonClaim:
     for which, only in ((0, ""), (1, ""), (0, _ONLY), (1, _ONLY)):
         forms += [("better", which, form.replace("{only}", only)) for form in _BETTER[: 1 + bool(unit)]]
     for kind, which, form in forms:
-        write = partial(_written, form + _SURELY, names=names[::-1] if which else names, **words)
-        pattern = re.escape(write(unit=unit, **_NUMBERS))
-        for name, place in _NUMBERS.items():
-            first, _, rest = pattern.partition(place)
-            pattern = f"{first}(?P<{name}>\\S+){rest}" if rest else pattern
-        found = re.fullmatch(pattern, sentence)
-        if found is None:
+        both, shown = ((each[::-1] if which else each) for each in (names, [quoted(name) for name in names]))
+        told = numbers_in(sentence, form + _SURELY, first=both[0], second=both[1], unit=unit and f" {unit}", **words)
+        if told is None:
             continue
-        told = {name: found.groupdict().get(name) or "" for name in _NUMBERS}
-        text = write(unit=unit and f'"{unit}"', is_quoted=True, **told)
+        said = words | told | {"first": shown[0], "second": shown[1], "unit": unit and f' "{unit}"'}
         lower = f"-{told['lower']}" if _SPOKEN in form else told["lower"]
         sign = (-1) ** which * (1 if is_max or kind != "better" else -1)
-        ends, margin = (lower, told["upper"], told["confidence"]), told["margin"] or None
-        is_same = kind == "same" or (kind == "better" and margin is not None)
-        return ComparisonClaim(sign, kind == "better", *ends, text, margin, is_same)
+        is_same = kind == "same" or (kind == "better" and "margin" in told)
+        ends, text = (lower, told["upper"], told["confidence"]), _capital((form + _SURELY).format(**said))
+        return ComparisonClaim(sign, kind == "better", *ends, text, told.get("margin"), is_same)
     raise Rejected(f"{part.place}: the sentence is not one that verify knows")
 
 
-def _written(form: str, *, names: list[str], unit: str, is_quoted: bool = False, **told: str) -> str:
-    """Return a sentence about two policies."""
-    first, second = map(quoted, names) if is_quoted else names
-    return _capital(form.format(first=first, second=second, unit=unit and f" {unit}", **told))
+def numbers_in(sentence: str, form: str, **words: str) -> dict[str, str] | None:
+    """Return the numbers in a sentence by their names, or None if it is not written in a form with some words."""
+    marks = {name: chr(i) for i, name in enumerate(_NUMBERS)}  # which no words have
+    pattern = re.escape(_capital(form.format(**marks, **words)))
+    for name, mark in marks.items():
+        pattern = pattern.replace(mark, f"(?P<{name}>\\S+)")
+    found = re.fullmatch(pattern, sentence)
+    return None if found is None else found.groupdict()
 
 
 def _capital(name: str) -> str:
