@@ -13,12 +13,12 @@ from .reading import Exact, Part, Rejected, require
 
 _END = r"%(?:\.|; more data may decide it\.)"
 _SENTENCES = (  # of one policy, of one that was found and is not the worst, and of all
-    rf"(?P<verdict>Yes|No|Not yet known): (?P<who>the policy found has|this policy has|the value is) "
+    r"(?P<verdict>Yes|No|Not yet known): "
+    r"(?:(?P<found>the policy found has)|(?P<given>this policy has)|(?P<alone>the value is)) "
     rf"(?P<side>at least|at most) (?P<number>\S+?)(?: and (?P<side_2>at least|at most) (?P<number_2>\S+?))?, "
     rf"with confidence (?P<confidence>\S+) {_END}",
-    r"(?P<verdict>Yes), under (?P<who>the policy found): it has (?P<side>at least|at most) (?P<number>\S+?), "
-    r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: "
-    r'ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ for all policies\.',
+    r"(?P<verdict>Yes), under (?P<found>the policy found): it has (?P<side>at least|at most) (?P<number>\S+?), "
+    r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: ask (?P<ask>.+) for all policies\.",
     rf"(?P<verdict>Yes|No|Not yet known): (?:the policy found has (?P<side>at least|at most) (?P<number>\S+?), and )?"
     rf"no policy has (?P<more>more|less) than (?P<limit>\S+?), with confidence (?P<confidence>\S+) {_END}",
 )
@@ -31,6 +31,7 @@ _MAX_TEXT = 10_000
 class Answer:
     """What an answer says of one policy and of all, in pairs such as "at least" and "0.7", as they are printed."""
 
+    about: str  # the policy that was "found" or "given", one that is "alone", or "all"
     said: list[tuple[str, str]]
     limit: tuple[str, str] | None
     confidence: str
@@ -49,17 +50,21 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     told = matches[0]
     said = [(told[f"side{i}"], told[f"number{i}"]) for i in ("", "_2") if told.get(f"side{i}")]
     limit = ("at most" if told["more"] == "more" else "at least", told["limit"]) if "limit" in told else None
-    who, confidence = told.get("who", "no policy"), told["confidence"]
+    about = next((name for name in ("found", "given", "alone") if told.get(name)), "all")
     word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[told["verdict"]]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
-    require(not who.startswith("this policy") or is_given, f"{place}: the policy was not given")
-    value, best, comparison, _, states = _asked(answer["question"])
+    words = "was given" if is_given else "was not given"
+    require((about == "given") == is_given, f"{place}: the policy {words}, and the sentence is about another one")
+    value, best, comparison, number, states = _asked(answer["question"])
     same = re.sub(r" *(max|min)=\? *(?=\[)", "", objective, count=1) == value + states
     require(same, f"{place}: the question is about another value than the certificate")
     is_of_all = bool(best) and (best == "max") != (comparison[0] == ">")  # such as Pmax<=0.9
-    fits = not who.startswith("the policy found") or word == ("no" if is_of_all else "yes")
+    fits = about != "found" or word == ("no" if is_of_all else "yes")
     require(fits, f"{place}: one policy that was found does not answer this question")
-    return Answer(said, limit, confidence)
+    worst = f"{value}{'min' if comparison[0] == '>' else 'max'}{comparison}{number}"
+    asks = told.get("ask", worst).replace(" ", "") == worst.replace(" ", "")
+    require(asks, f"{place}: the sentence names another question than that about all policies")
+    return Answer(about, said, limit, told["confidence"])
 
 
 def _asked(part: Part) -> tuple[str, str, str, str, str]:

@@ -21,6 +21,7 @@ from .claim import (
     check_sentence,
     read_files,
     spent_by_set,
+    trusted_words,
 )
 from .comparison import check_same_question
 from .counts import CountedRows, read_data
@@ -32,7 +33,7 @@ from .misfit import check_parts
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
-from .report import ALONE, AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
+from .report import AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
 from .studies import check_studies, half_spaces_from_studies
 from .table_check import check_table
 from .values import check_functions, read_functions
@@ -77,7 +78,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
     prove, trusted = ARGUMENTS[kind]
     report.kind, report.trusted, report.objective = kind, list(trusted), about(claim)
-    report.trusted += [AUTOMATON] if "HOA" in report.objective else []
+    report.trusted += [*trusted_words(claim), *([AUTOMATON] if "HOA" in report.objective else [])]
     with limited_work():
         proved = prove(claim, witness, report)
     with report.layer("sentence"):
@@ -166,8 +167,6 @@ def _needs_fixed(witness: Part) -> bool:
 
 def _trusted(claim: Claim, witness: Part, data: CountedRows) -> Iterator[str]:
     """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
-    if "the value is" in claim.certificate.value.get("answer", {}).get("sentence", ""):
-        yield ALONE
     if data.misfit:
         check_parts(witness)
         yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"

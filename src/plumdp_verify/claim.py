@@ -12,23 +12,37 @@ from pathlib import Path
 from flint import fmpq
 
 from .answers import Answer, check_verdict, read_answer, threshold_of
-from .comparison import Comparison, Ends, names_of, quoted, read_comparison, read_ends, read_sentence
+from .comparison import (
+    Comparison,
+    Ends,
+    called,
+    check_name,
+    named_files,
+    names_of,
+    numbers_in,
+    quoted,
+    read_comparison,
+    read_ends,
+    read_sentence,
+)
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
+from .report import ALONE
 
 CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
 FORMAT = "plumdp/witness/2"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
-_SENTENCE = re.compile(r"The (?:policy's )?value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
-_NOTHING = re.compile(
-    r"Nothing certified: the bounds do not exclude the worst value, (\S+) "
-    r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
+_VALUES = (  # what the sentence of a value says of it
+    "{subject} value lies between {lower} and {upper}{unit} with confidence {confidence} %.",
+    "{subject} value is {lower}{unit} with confidence {confidence} %.",
+    "Nothing certified: the bounds do not exclude the worst value, {worst} "
+    "(between {lower} and {upper}{unit}, confidence {confidence} %).",
 )
 _OBJECTIVE = re.compile(
     r'(?:"[^"]*" *: *)?((?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\]) *;?', re.DOTALL
 )
 _MAX_TEXT = 10_000
-_DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
+_DECIMAL = re.compile(r"-?(?:\d{1,400}|\d{1,3}(?:,\d{3}){1,99})(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
 _MAX_SHARES = 50  # of the error
 _MAX_TOTAL = 1_000_000_000  # bytes of all files
 _GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
@@ -55,6 +69,8 @@ class Claim:
     certificate: Part
     comparison: Comparison | None = None  # with another policy
     all_policies: Ends | None = None  # between which the values of all policies are
+    is_alone: bool = False  # whether it says of one policy what the value is, as if there were no other
+    unit: str = ""  # in which it says that values are
 
 
 def read_files(folder: Path) -> tuple[Claim, Part]:
@@ -99,27 +115,45 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(status in ("certified", "nothing certified"), f"verify does not know {status}")
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
-    all_policies = _ends_of_all(_read_answer(certificate)) if "answer" in certificate else None
+    answer = _read_answer(certificate) if "answer" in certificate else None
+    all_policies = None if answer is None else _ends_of_all(answer)
+    unit = certificate["unit"].text() if "unit" in certificate else ""
+    if unit:
+        check_name(unit, f"{CERTIFICATE}: unit", "%°²³€$£¥")
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
     _, direction = read_objective(certificate["objective"].text())
-    require(certificate["direction"].text() == direction, f"{CERTIFICATE}: the direction is not that of the objective")
+    require(
+        certificate["direction"].text() == (direction or "max"),
+        f"{CERTIFICATE}: the direction is not that of the objective",
+    )
     require(len(certificate["assumptions"]) > 0, f"{CERTIFICATE}: there are no assumptions, and every result has some")
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
     ends = read_ends(certificate["lower"], certificate["upper"])
+    is_alone = not direction or (answer is not None and answer.about == "alone")
     is_compared = "comparison" in certificate
     comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
-    return Claim(*ends, confidence, certificate, comparison, all_policies)
+    return Claim(*ends, confidence, certificate, comparison, all_policies, is_alone, unit)
 
 
 def read_objective(objective: str) -> tuple[str, str]:
-    """Return the text of an objective in one line, without a name, and its direction: max, unless it says min."""
+    """Return the text of an objective in one line, without a name, and its direction: none if there are no choices."""
     found = _OBJECTIVE.fullmatch(" ".join(objective.split())) if len(objective) <= _MAX_TEXT else None
-    if found is None or not found[1].isprintable():
+    if found is None or not found[1].isprintable() or "//" in "".join(objective.split('"')[::2]):  # a comment
         raise Rejected(f"{CERTIFICATE}: the objective is not one that verify knows")
-    return found[1], found[2] or "max"
+    return found[1], found[2] or ""
+
+
+def trusted_words(claim: Claim) -> Iterator[str]:
+    """Yield what nothing in a result proves of the words in its sentence."""
+    if claim.is_alone:
+        yield ALONE
+    if claim.unit:
+        yield f'that values are counted in "{claim.unit}"'
+    if claim.comparison is not None:
+        yield from (called(*each) for each in named_files(claim.certificate["comparison"]))
 
 
 def about(claim: Claim) -> str:
@@ -148,19 +182,23 @@ def check_sentence(claim: Claim, witness: Part) -> str:
 
 def _check_value(claim: Claim, sentence: str) -> str:
     """Return the sentence about the policy's value, which follows from the bracket."""
-    certificate, found, nothing = claim.certificate, _SENTENCE.fullmatch(sentence), _NOTHING.fullmatch(sentence)
-    status = "certified" if found is not None else "nothing certified"
-    if found is not None:
-        _check_all_said(claim, *((found[1], found[2]) if found[3] is None else (found[3], found[3])), found[4])
-    elif nothing is not None:
-        require(nothing[1] in (nothing[2], nothing[3]), "the worst value is not an end of the bracket")
-        _check_all_said(claim, nothing[2], nothing[3], nothing[4])
-    else:
+    certificate, unit = claim.certificate, claim.unit and f" {claim.unit}"
+    subject = "The policy's" if read_objective(certificate["objective"].text())[1] else "The"
+    found = [numbers_in(sentence, form, subject=subject, unit=unit) for form in _VALUES]
+    told = next((each for each in found if each is not None), None)
+    is_certified = told is not None and "worst" not in told
+    require((certificate["status"].text() == "certified") == is_certified, "the sentence is not that of the status")
+    if told is None:
         reason = f"Nothing certified: {certificate['reason'].text()}."
         require(sentence == reason, "the sentence is not one that verify knows")
-        sentence = "Nothing certified."  # the reason is not checked, and so it is not repeated
-    require(certificate["status"].text() == status, "the sentence is not that of the status")
-    return sentence
+        return "Nothing certified."  # the reason is not checked, and so it is not repeated
+    lower, upper, confidence = told["lower"], told.get("upper", told["lower"]), told["confidence"]
+    worst = lower if certificate["direction"].text() == "max" else upper
+    require(told.get("worst", worst) == worst, "the worst value is not an end of the bracket")
+    _check_all_said(claim, lower, upper, confidence)
+    form = _VALUES["upper" not in told]  # that an end is the worst value is not proved, and so it is not repeated
+    said = form.format(subject=subject, unit=unit and f' "{claim.unit}"', **told)
+    return said if is_certified else f"Nothing certified: {said[0].lower()}{said[1:]}"
 
 
 def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
@@ -172,7 +210,10 @@ def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
 def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
     """Return the sentence of a comparison, which follows from the bracket of the difference."""
     direction, (lower, upper) = claim.certificate["direction"].text(), comparison.difference
-    said, (least, most) = read_sentence(part, direction), _turned(lower, upper, 1 if direction == "max" else -1)
+    said, (least, most) = (
+        read_sentence(part, direction, claim.unit),
+        _turned(lower, upper, 1 if direction == "max" else -1),
+    )
     if said.margin is not None:  # of what the first policy gains
         margin = _printed(said.margin)
         is_near = least is not None and -margin <= least
@@ -240,7 +281,7 @@ def _printed(text: str) -> Exact:
     found = _DECIMAL.fullmatch(text)
     if found is None:
         raise Rejected("the sentence has something else in place of a number")
-    digits, places = text.partition("e")[0].replace(".", ""), len(found[1] or "")
+    digits, places = re.sub("[,.]", "", text.partition("e")[0]), len(found[1] or "")
     power = int(found[2] or 0) - places
     return fmpq(int(digits)) * (fmpq(10) ** power if power >= 0 else 1 / fmpq(10) ** -power)
 

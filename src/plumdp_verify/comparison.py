@@ -10,25 +10,29 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .reading import Exact, Part, require
+from .reading import Exact, Part, Rejected, require
 
 Ends: TypeAlias = tuple[Exact | None, Exact | None]
 """The lower and the upper end of a bracket; None is one that claims nothing."""
 
 _LONGEST_NAME, _SHOWN = 300, 60
 _IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neither quotation marks nor %
-_PLAIN = ("the first policy", "the second policy", "the policy found", "the baseline", "today's practice")
-_AMOUNT = (
-    r" is better(?:, but only within the margin of (?P<margin>\S+))?: its value is (?P<word>larger|smaller) "
-    r"by at least (?P<lower>\S+) and at most (?P<upper>\S+), with confidence (?P<confidence>\S+) %\."
-)
-_BEGINNINGS = {  # a margin, and both names
-    "unknown": "Not yet known: the value of {1} less that of {2} lies",
-    "same": "{1} and {2} are the same within {0}: the value of {1} less that of {2} lies",
-    "not worse": "{1} is not worse than {2} by more than {0}: the value of {1} less that of {2} lies",
+_ORDINALS = ("the first policy", "the second policy")
+_PLAIN = (*_ORDINALS, "the policy found", "the baseline", "today's practice")
+_KNOWN = {  # without an end: what is said of policies of which neither is better
+    "unknown": "Not yet known",
+    "same": "{first} and {second} are the same within {margin}{unit}",
+    "not worse": "{first} is not worse than {second} by more than {margin}{unit}",
 }
-_BETWEEN = r" between (?P<lower>\S+) and (?P<upper>\S+), with confidence (?P<confidence>\S+) %\."
-_MARGIN = "\0"  # not in names
+_LIES = ": the value of {first} less that of {second} lies between {lower} and {upper}{unit}"
+_SPOKEN = ": {first} {verb} between {lower}{unit} less and {upper}{unit} more than {second}"  # {lower} is its negative
+_ONLY = ", but only within the margin of {margin}{unit}"
+_BETTER = (
+    "{first} is better{only}: its value is {larger} by at least {lower} and at most {upper}",
+    "{first} is better{only}: it {verb} {lower} to {upper}{unit} {more} than {second}",
+)
+_SURELY = ", with confidence {confidence} %."
+_NUMBERS = ("margin", "lower", "upper", "confidence", "worst")
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,27 @@ def names_of(part: Part) -> list[str]:
     """Return the names of both policies, which differ, and in which no other sentence hides."""
     names = [name.text() for name in part["names"]]
     require(len(set(names)) == len(names) == 2, f"{part.place}: two policies need two names")
-    for name in names:
-        is_name = 0 < len(name) <= _LONGEST_NAME and all(c.isalnum() or c in _IN_NAMES for c in name)
-        require(is_name, f"{part.place}: {name[:40]!r} is not a name")
+    for name, other in zip(names, reversed(_ORDINALS), strict=True):
+        check_name(name, part.place)
+        require(name != other, f"{part.place}: {name} is in the place of the other one")
     return names
+
+
+def check_name(name: str, place: str, more: str = "") -> None:
+    """Require that a name, or a unit, has no characters in which another sentence may hide."""
+    is_name = 0 < len(name) <= _LONGEST_NAME and all(c.isalnum() or c in _IN_NAMES + more for c in name)
+    require(is_name, f"{place}: {name[:40]!r} is not a name")
+
+
+def named_files(part: Part) -> list[tuple[str, str]]:
+    """Return the file of each policy with its name, if that says more than which one comes first."""
+    files = ("policy.csv", "rival.csv") if part["policy"].text() == "first" else ("rival.csv", "policy.csv")
+    return [(file, name) for file, name in zip(files, names_of(part), strict=True) if name not in _ORDINALS]
+
+
+def called(file: str, name: str) -> str:
+    """Return in words that a file has the policy of a name, which nothing in a result proves."""
+    return f"that {file} is the policy that is called {quoted(name)}"
 
 
 def quoted(name: str) -> str:
@@ -120,27 +141,39 @@ def _ends(part: Part, states: list[str]) -> dict[str, str]:
     return result
 
 
-def read_sentence(part: Part, direction: str) -> ComparisonClaim:
-    """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side."""
-    sentence, names = part["sentence"].text(), names_of(part)
-    shown = [quoted(name) for name in names]
-    for kind, form in _BEGINNINGS.items():
-        begin = re.escape(_capital(form.format(_MARGIN, *names))).replace(_MARGIN, r"(?P<margin>\S+)")
-        found = re.fullmatch(f"(?P<begin>{begin}){_BETWEEN}", sentence)
-        if found is not None:
-            margin = found.groupdict().get("margin")
-            text = _capital(form.format(margin, *shown)) + sentence[found.end("begin") :]
-            ends = found["lower"], found["upper"], found["confidence"]
-            return ComparisonClaim(1, False, *ends, text, margin, kind == "same")
-    better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in names]
-    said, which = better[0] or better[1], 0 if better[0] else 1
-    if said is None:
-        part["sentence"].refuse("the sentence is not one that verify knows")
-    word = "larger" if direction == "max" else "smaller"
-    require(said["word"] == word, f"{part.place}: the sentence calls the wrong side better")
-    sign, ends = (-1) ** which * (1 if direction == "max" else -1), (said["lower"], said["upper"], said["confidence"])
-    text = _capital(shown[which]) + sentence[len(names[which]) :]
-    return ComparisonClaim(sign, True, *ends, text, said["margin"], said["margin"] is not None)
+def read_sentence(part: Part, direction: str, unit: str) -> ComparisonClaim:
+    """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side.
+
+    It must be one that is written here from the names, the unit and four numbers.
+    """
+    sentence, names, is_max = part["sentence"].text(), names_of(part), direction == "max"
+    words = {"verb": "yields" if is_max else "costs", "more": "more" if is_max else "less"}
+    words |= {"larger": "larger" if is_max else "smaller"}
+    forms = [(kind, 0, known + end) for kind, known in _KNOWN.items() for end in (_LIES, _SPOKEN)[: 1 + bool(unit)]]
+    for which, only in ((0, ""), (1, ""), (0, _ONLY), (1, _ONLY)):
+        forms += [("better", which, form.replace("{only}", only)) for form in _BETTER[: 1 + bool(unit)]]
+    for kind, which, form in forms:
+        both, shown = ((each[::-1] if which else each) for each in (names, [quoted(name) for name in names]))
+        told = numbers_in(sentence, form + _SURELY, first=both[0], second=both[1], unit=unit and f" {unit}", **words)
+        if told is None:
+            continue
+        said = words | told | {"first": shown[0], "second": shown[1], "unit": unit and f' "{unit}"'}
+        lower = f"-{told['lower']}" if _SPOKEN in form else told["lower"]
+        sign = (-1) ** which * (1 if is_max or kind != "better" else -1)
+        is_same = kind == "same" or (kind == "better" and "margin" in told)
+        ends, text = (lower, told["upper"], told["confidence"]), _capital((form + _SURELY).format(**said))
+        return ComparisonClaim(sign, kind == "better", *ends, text, told.get("margin"), is_same)
+    raise Rejected(f"{part.place}: the sentence is not one that verify knows")
+
+
+def numbers_in(sentence: str, form: str, **words: str) -> dict[str, str] | None:
+    """Return the numbers in a sentence by their names, or None if it is not written in a form with some words."""
+    marks = {name: chr(i) for i, name in enumerate(_NUMBERS)}  # which no words have
+    pattern = re.escape(_capital(form.format(**marks, **words)))
+    for name, mark in marks.items():
+        pattern = pattern.replace(mark, f"(?P<{name}>\\S+)")
+    found = re.fullmatch(pattern, sentence)
+    return None if found is None else found.groupdict()
 
 
 def _capital(name: str) -> str:

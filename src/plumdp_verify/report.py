@@ -42,7 +42,7 @@ SETTINGS = "that the settings of the method were fixed before the data (list in 
 AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 ASKED = "that property, options and announced policies were chosen before the data were looked at"
 SETTLED = {
-    "model": (CHAIN, SPACE, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"),
+    "model": (CHAIN, SPACE, TABLE_ROWS, "policy.csv", "rival.csv"),
     "data": ("data.npz",),
     "log": ("data.npz", COUNTS, SETTINGS),
 }

@@ -319,9 +319,10 @@ def conclude(
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
-    """Return the half-spaces of the region, and of its rows, that were cut to save time, in words."""
+    """Return what could narrow bounds and is not used, such as half-spaces that were cut to save time, in words."""
     region = learned.region if isinstance(learned.region, Polytope) else None
-    return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
+    cut = "" if region is None else region.left_out
+    return "; ".join(text for text in (cut, uncertain.left_out, learned.left_out) if text)
 
 
 def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:

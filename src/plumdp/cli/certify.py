@@ -7,7 +7,7 @@ prints and saves what is certified, and returns the exit code.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -40,13 +40,15 @@ from plumdp.cli.results import (
     with_command,
     worst_code,
 )
-from plumdp.cli.sources import load_policy, policy_names
+from plumdp.cli.sources import load_policy, policy_names, policy_words
 
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
     from plumdp.learning.learned import Learned
+    from plumdp.learning.methods import Sets
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective
+    from plumdp.model.parametric import ParametricMDP
     from plumdp.model.policy import Policy
     from plumdp.model.question import Question
 
@@ -202,8 +204,9 @@ def difference(given: Options) -> int:
 
     texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
+    _refuse_compared_tables(given, read)
     first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
-    names = policy_names(*texts)
+    names = policy_names(*texts, words=policy_words(read))
     assert len(names) == 2
     questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
     how: Any = {"announced": given.announced, "runs": runs_of(given, read, *texts)}
@@ -216,6 +219,15 @@ def difference(given: Options) -> int:
     return worst_code({code_of_difference(each) for each in differences})
 
 
+def _refuse_compared_tables(given: Options, model: ParametricMDP) -> None:
+    """Refuse a witness of a comparison that verify does not know, before the data are read."""
+    from plumdp.learning.methods import COMPARED_TABLES, chosen_kind
+
+    kind = chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit, given.evidence)
+    if given.witness and kind == "table":
+        raise DataError(f"--witness: verify does not know {COMPARED_TABLES}; leave it out")
+
+
 def in_words(found: Difference) -> Difference:
     """Return a comparison whose certificates say by which command they were made, in the words of the command line."""
     return replace(found, first=with_command(found.first), second=with_command(found.second))
@@ -226,11 +238,12 @@ def improvement(given: Options) -> int:
     from plumdp.certifying.improvement import with_baseline
 
     read, objectives = load_objectives(given)
+    _refuse_compared_tables(given, read)
     baseline = load_policy(str(given.against), read, option="--against")
     counts = read_data(given, read)
     questions = with_baseline(objectives, read, baseline, announced=given.announced)
     learned = learn_from(given, read, counts, questions)
-    (name,) = policy_names(str(given.against))
+    (name,) = policy_names(str(given.against), words=policy_words(read))
     found = (
         plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
     )
@@ -290,7 +303,7 @@ def net_benefit(given: Options) -> int:
     if policies:
         told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
     learned = learn(given, read, told)
-    named = dict(zip(policy_names(*texts), policies, strict=True)) or None
+    named = dict(zip(policy_names(*texts, words=policy_words(read)), policies, strict=True)) or None
     found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)
     code = _tell(given, learned, [found], [each for one in found.strategies for each in (one.effect, one.cost)])
     if given.output is not None:

@@ -65,7 +65,7 @@ def load_policy(
     policy: str, model: ParametricMDP, *, option: str = "--policy"
 ) -> plumdp.PolicyTable | Literal["practice"]:
     """Return the policy of a file or result, of a function in a Python file (rules.py:name), or that of a word."""
-    from plumdp.model.policy import UNIFORM, check_policy
+    from plumdp.model.policy import check_policy
     from plumdp.result.folder import CERTIFICATE, POLICY
 
     file, _, name = policy.rpartition(":") if ".py:" in policy else (policy, "", "policy")
@@ -79,21 +79,29 @@ def load_policy(
         return _policy_of_function(path, name, model)
     if policy == "practice" and not path.exists():
         return "practice"
-    if not path.is_file() and policy in (UNIFORM, *model.graph.action_names):
+    if not path.is_file() and policy in policy_words(model):
         return plumdp.PolicyTable(model.graph, check_policy(model.graph, policy))
     if not path.is_file():
         raise DataError(f"{option} {policy}: there is no such file, and no action of this name")
     return plumdp.read_policy(model, path)
 
 
-def policy_names(*texts: str) -> tuple[str, ...]:
+def policy_words(model: ParametricMDP) -> tuple[str, ...]:
+    """Return the words that name a policy of a model."""
+    return "practice", "uniform", *model.graph.action_names
+
+
+def policy_names(*texts: str, words: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of policies in sentences: files without folders and endings, unless two are then the same.
+
+    Files keep theirs if they would be called by a word that means another policy, such as that of an action.
 
     >>> policy_names("rules/at_bad.py", "practice"), policy_names("a/policy.csv", "b/policy.csv")
     (('at_bad', 'practice'), ('a/policy.csv', 'b/policy.csv'))
     """
     short = tuple(text.rpartition(":")[2] if ".py:" in text else Path(text).stem for text in texts)
-    return short if len({*short}) == len(texts) else texts
+    is_clear = all(name == text or name not in words for name, text in zip(short, texts, strict=True))
+    return short if is_clear and len({*short}) == len(texts) else texts
 
 
 def _policy_of_function(file: Path, name: str, model: ParametricMDP) -> plumdp.PolicyTable:
@@ -109,6 +117,8 @@ def _policy_of_function(file: Path, name: str, model: ParametricMDP) -> plumdp.P
 
 def read_properties(path: Path) -> list[str]:
     """Return the properties in a JANI file, or in the file beside a model file; one may go over several lines."""
+    from plumdp.model.language.tokens import without_comments
+
     for suffix in _PROPERTY_FILES:
         file = path.with_suffix(suffix)
         if file.is_file():
@@ -116,7 +126,7 @@ def read_properties(path: Path) -> list[str]:
                 text = file.read_text(encoding="utf-8-sig")
             except UnicodeDecodeError:
                 raise ModelError(f"{file}: this is not a text in UTF-8; save it as UTF-8") from None
-            return list(_split(line.partition("//")[0].strip() for line in text.splitlines()))
+            return list(_split(without_comments(line) for line in text.splitlines()))
     if path.suffix.lower() == ".jani":
         from plumdp.model.readers.storm import jani_properties
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, require_kind
+from plumdp.base.json_values import python_value
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CONTRADICTIONS
+from plumdp.certifying.difference import difference_of
 from plumdp.certifying.pipeline import compare, conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
@@ -167,6 +169,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
+    of_learning |= {"witness": options.get("witness", False)}
     questions = _announced(model, certificate)
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
@@ -179,8 +182,22 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     if certificate.answer:
         threshold, relaxation = certificate.answer["question"], options["relaxation"]
         again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
+    if certificate.rival is not None:
+        again = _compared_again(learned, question, certificate, again)
     _require_same(certificate, again)
     return learned
+
+
+def _compared_again(learned: Learned, question: Question, certificate: Certificate, again: Certificate) -> Certificate:
+    """Return the certificate of one policy with the comparison to the other, both of which are made again."""
+    told, precision = python_value(dict(certificate.comparison)), certificate.options["precision"]
+    is_first, (first, second) = told["policy"] == "first", told["names"]
+    rival = PRACTICE if (second if is_first else first) == PRACTICE else certificate.rival
+    other = conclude(learned, question, policy=rival, precision=precision)
+    again, other = (replace(each, unit=certificate.unit) for each in (again, other))  # which no objective's text has
+    both = (again, other) if is_first else (other, again)
+    how: Any = {"margin": told["margin"], "names": (first, second), "precision": precision}
+    return difference_of(learned, question, *both, **how).with_comparison(told["policy"])
 
 
 def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:
@@ -241,8 +258,10 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     """Refuse a certificate that does not follow from its counts and options."""
     old, new = certificate.to_dict(), again.to_dict()
     differing = [name for name in new if name not in _OF_ITS_TIME and old.get(name) != new[name]]
-    if not np.array_equal(certificate.policy, again.policy):
-        differing.append("policy")
+    for name in ("policy", "rival"):
+        mine, made = getattr(certificate, name), getattr(again, name)
+        if not (mine is made is None or np.array_equal(mine, made)):
+            differing.append(name)
     if not differing:
         return
     first = differing[0]

@@ -28,7 +28,17 @@ from plumdp.fit.diagnosis import ADVICE, diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
-from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, chosen_kind, error_of, refuse_chosen, view_of
+from plumdp.learning.methods import (
+    PLACED,
+    SETS,
+    TABLE,
+    Sets,
+    chosen_kind,
+    error_of,
+    refuse_chosen,
+    unknown_to_verify,
+    view_of,
+)
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
@@ -84,9 +94,9 @@ def learn(
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
     witness
-        Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
-        differences in a table, nor in cells of the space, and rows with hidden paths count by intervals alone, so that
-        bounds from few data, or from data without an order, are wider.
+        Use only proofs that ``decisions.make_witness`` can write down for others to check, and refuse questions for
+        which there are none: no bets are placed in cells of the space, and rows with hidden paths count by intervals
+        alone, so that bounds from few data, or from data without an order, may be wider. Certificates then say so.
     confidence, confidence_set, events, misfit, evidence
         As in ``certify``.
 
@@ -113,10 +123,9 @@ def learn(
     cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = with_practice(ask_all(objectives, model), data, is_table=is_table)
-    if witness and counted.gaps is not None:
-        why = ": verify does not know models that are seen now and then; leave it out"
-        raise DataError(Option("witness", True), why)
     if witness:
+        for what in (each for question in questions for each in unknown_to_verify(question, kind)):
+            raise DataError(Option("witness", True), f": verify does not know {what}; leave it out")
         questions = tuple(one for each in questions for one in each.apart())
     is_asked = kind in PLACED and bool(questions) and model.graph.levels is None
     if kind in PLACED and data.pilot is None:
@@ -128,10 +137,13 @@ def learn(
     if any(question.runs is not None for question in questions) and not is_asked:
         raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
     directions: Directions | None = value_directions(questions, solvers) if is_asked else None
-    has_cells = is_asked and not (witness or misfit) and kind == "likelihood" and uses_cells(cache, data.pilot)
+    has_cells = is_asked and not misfit and kind == "likelihood" and uses_cells(cache, data.pilot)
+    has_paths = kind == "likelihood" and not misfit and cache.table.paths is not None
+    unproved = {"bets in cells of the space": has_cells, "the likelihood of hidden paths": has_paths}
+    left_out = " and ".join(what for what, is_used in unproved.items() if witness and is_used)
+    has_cells, has_paths = has_cells and not witness, has_paths and not witness
     if has_cells or (is_asked and data.pilot is None):  # cells ask in an order that data decide, and have no witness
         directions = None if witness else DirectionsAnywhere(questions, solvers)
-    has_paths = kind == "likelihood" and not (witness or misfit) and cache.table.paths is not None
     announced = questions if is_asked else ()
     stated = float(misfit), bool(studies), events, has_cells, has_paths
     given = Counted(cache, data, error, announced, directions, *stated)
@@ -163,7 +175,9 @@ def learn(
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
             "evidence": {text: list(map(int, counts)) for text, counts in evidence.items()} if evidence else None,
+            **({"witness": True} if witness else {}),
         },
+        left_out=left_out and f"{left_out}, of which verify knows no proof",
     )
     learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
     if of_runs := next((each.contradiction for each in found.of_kind(RunEnds) if each.contradiction), ""):

@@ -124,6 +124,7 @@ class Learned:
     studies: tuple[Study, ...] = ()  # whose evidence cuts the region
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``
+    left_out: str = ""  # what could narrow bounds and is not used, in words
 
     @property
     def conflict(self) -> Conflict | None:

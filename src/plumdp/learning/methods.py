@@ -15,14 +15,19 @@ from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant
 from plumdp.data.counts import PLANNED_SUM, TransitionCounts
 from plumdp.data.same_files import together
 from plumdp.model.events import Events
+from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
+from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.model.views import as_parametric, as_table, is_best_as_table
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.tables.table_set import table_evidence
 
 ConfidenceMethod: TypeAlias = Callable[[Counted], Evidence]
 
 TABLE: Sets = "table"
+COMPARED_TABLES = "comparisons of policies of a table"
 PLACED: tuple[Sets, ...] = ("likelihood", TABLE)  # kinds with bets, which a pilot places on what is announced
 
 
@@ -128,6 +133,30 @@ def chosen_kind(
     if events is not None and misfit:
         raise DataError(Option("misfit", misfit), " chooses events itself: leave out ", Option("events"))
     return kind
+
+
+def unknown_to_verify(question: Question, kind: Sets) -> list[str]:
+    """Return the reasons why no answer to a question has a witness, whatever the data are, in words."""
+    model = question.model.counted
+    objective = reduce(Problem(question.model, question.objective)).problem.objective
+    not_plain = question.model.lift is not None or question.objective.n_steps is not None
+    unknown = {
+        "models on disk": model.graph.levels is not None,
+        "models that are seen now and then": model.gaps is not None,
+        "bounds by whole runs": question.runs is not None,
+        **(
+            {}
+            if kind != TABLE
+            else {
+                "unknown rows beside parameters": model.source is not None,
+                "rewards, steps and memory in tables that runs may leave": elsewhere_of(model) is not None
+                and (not_plain or objective.kind is not Kind.END),
+                COMPARED_TABLES: question.against is not None,
+                "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
+            }
+        ),
+    }
+    return [what for what, is_so in unknown.items() if is_so]
 
 
 def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:

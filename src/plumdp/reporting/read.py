@@ -55,6 +55,7 @@ _OPTIONS: Mapping[str, Any] = {
     "practice": bool,
     "memory": bool,
     "with_memory": tuple[bool, ...],
+    "witness": bool,
     "announced": tuple[Mapping[str, str], ...],
 }
 _ANSWER = {"verdict": Verdict} | dict.fromkeys(("question", "sentence", "plain"), str)

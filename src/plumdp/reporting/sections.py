@@ -333,7 +333,7 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
     if certificate.remark:
         parts.append(f"About the policy: {certificate.remark}.")
     if certificate.left_out:
-        parts.append(f"To save time, some of what the data say was left out: {certificate.left_out}.")
+        parts.append(f"Some of what the data say was left out: {certificate.left_out}.")
     if certificate.solver != "converged":
         parts.append(f"The solver ended before its bounds met ({certificate.solver}).")
     return parts

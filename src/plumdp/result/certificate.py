@@ -76,7 +76,7 @@ class Certificate:
     narrower: tuple[str | Option, ...] = ()  # what helps most to get narrower bounds, in words
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
-    left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
+    left_out: str = ""  # what is not used, such as what was cut to save time, in words: bounds hold
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: Share = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each

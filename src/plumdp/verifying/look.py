@@ -25,7 +25,8 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp_verify.reading import Rejected, require
+from plumdp_verify.claim import Claim, read_claim
+from plumdp_verify.reading import Part, Rejected, require
 
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
 _LEARNING = ("confidence_set", "misfit", "evidence")
@@ -65,6 +66,11 @@ class Look:
     def certificate(self) -> dict[str, Any]:
         """The content of its certificate."""
         return dict(json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8")))
+
+    @cached_property
+    def claim(self) -> Claim:
+        """What its certificate says, as the checker reads it."""
+        return read_claim(Part(self.certificate, CERTIFICATE), Part(self.witness, WITNESS))
 
     @property
     def has_counts(self) -> bool:

@@ -16,18 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.certifying.difference import acts_alike
 from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.staged_bets import chosen_anew, find_stages, steps_of_stage
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.practice import known_policy
 from plumdp.learning.learned import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import policy_weights
-from plumdp.model.question import Question
+from plumdp.model.policy import UNIFORM, check_policy, policy_weights
+from plumdp.model.question import PRACTICE, Question
 from plumdp.result.data_file import difference
-from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
+from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
@@ -36,9 +38,11 @@ from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.set_proof import RENEWED, counted_part, length_of_horizon, set_part, space_law, space_part
 from plumdp_verify.bets import weight_of_horizon
 from plumdp_verify.check import exactly
+from plumdp_verify.comparison import called, named_files, quoted
 from plumdp_verify.counts import read_data as counted_data
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, require
+from plumdp_verify.report import ALONE
 
 _POINTS = 3  # at which a file is read with numbers
 _PARTS = 1009  # of the box, of which coordinates are multiples before they are moved into the space
@@ -79,6 +83,26 @@ def check_same_model(look: Look) -> None:
     require(not differs, f"{DATA}: its part {differs!r} is not that of the model")
 
 
+def check_words(look: Look) -> list[str]:
+    """Return what need not be trusted of the words in a sentence, after a check of what they mean in the model."""
+    graph, settled = look.model.graph, [ALONE] * look.claim.is_alone
+    require(not settled or graph.is_chain, "the model has other policies, and the sentence is about one of them")
+    if look.claim.comparison is None:
+        return settled
+    question = look.question()
+    for file, name in named_files(Part(look.certificate["comparison"], CERTIFICATE)):
+        if name == PRACTICE and look.has_counts:
+            meant = known_policy(question, look.counts, PRACTICE)
+        elif name in (UNIFORM, *graph.action_names):
+            meant = check_policy(question.model.graph, name)
+        else:
+            continue
+        is_same = acts_alike(question.model.graph, look.policy(question, file), meant)
+        require(is_same, f"{file} is not the policy that is called {quoted(name)}")
+        settled.append(called(file, name))
+    return settled
+
+
 def points_inside(model: ParametricMDP) -> Iterator[dict[str, Fraction]]:
     """Yield the same few points of the space each time, at which all expressions are probabilities."""
     space, names, rng = model.space, model.space.names, np.random.default_rng(1)
@@ -103,16 +127,12 @@ def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] 
     A model that was read at a point has numbers in place of its parameters.
     """
     witness, names = look.witness, tuple(look.witness["parameters"])
-    is_of_value = "the value is" in look.certificate.get("answer", {}).get("sentence", "")
     parts = {POLICY: [witness]}
     if "comparison" in witness:
         parts[RIVAL] = [witness["comparison"]]
         require((look.folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
     if "all_policies" in witness:
         parts[POLICY].append(witness["all_policies"])
-    require(
-        not is_of_value or model.graph.is_chain, "the model has other policies, and the answer is about one of them"
-    )
     question, reader = look.question(model), _Reader(names, point)
     known, proved = (
         question.model.expressions.polynomials,

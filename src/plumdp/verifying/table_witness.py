@@ -28,11 +28,11 @@ from plumdp.confidence.likelihood import order_of
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
-from plumdp.model.objectives import Kind, Objective, Reach, Reward
+from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.model.unmodelled_exits import elsewhere_of, places_elsewhere
+from plumdp.model.unmodelled_exits import places_elsewhere
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import Certificate
 from plumdp.solver.problem import Problem
@@ -55,20 +55,6 @@ from plumdp_verify.table_values import Intervals, read_intervals
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute
 _ROOM = 1e-12  # relative, as of the checker
-
-
-def refuse_unknown_tables(learned: Learned, question: Question) -> None:
-    """Refuse by name the tables that verify does not know."""
-    objective = reduce(Problem(question.model, question.objective)).problem.objective
-    not_plain = question.model.lift is not None or question.objective.n_steps is not None
-    unknown = {
-        "unknown rows beside parameters": learned.model.source is not None,
-        "rewards, steps and memory in tables that runs may leave": elsewhere_of(learned.model) is not None
-        and (not_plain or objective.kind is not Kind.END),
-        "tables in which a difference was announced": any(each.against is not None for each in learned.questions),
-        "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
-    }
-    refuse_unknown(unknown)
 
 
 def table_content(learned: Learned, question: Question, certificate: Certificate) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from plumdp.verifying.second_look import (
     check_directions,
     check_model,
     check_settings,
+    check_words,
     has_bets,
 )
 from plumdp.verifying.set_proof import shares_part
@@ -84,8 +85,10 @@ def look_again(path: str | Path, report: Report, own: Own | None = None) -> None
     if report.broken is not None:
         return
     look, kind = Look(Path(path), own), SECOND_LOOKS[report.kind]
-    name = "files"
+    name = "data" if own is None else "model"
     try:
+        settled = check_words(look) if own is not None or look.saved is not None else []
+        report.trusted = [text for text in report.trusted if own is None or text not in settled]
         for name, check_layer in _layers(look, kind, report).items():
             check_layer(look)
             report.hold(name)

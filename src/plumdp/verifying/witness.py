@@ -22,6 +22,7 @@ from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import LevelSet
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned, of_learned
+from plumdp.learning.methods import unknown_to_verify
 from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
@@ -32,7 +33,7 @@ from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
-from plumdp.verifying.table_witness import refuse_unknown, refuse_unknown_tables, table_content
+from plumdp.verifying.table_witness import refuse_unknown, table_content
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import check_claim, exactly, policies_of, read_all
@@ -86,7 +87,9 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     _refuse_unknown(learned, question, content, certificate)
     model = learned.model
     if model.is_table:
-        refuse_unknown_tables(learned, question)
+        refuse_unknown(
+            {"tables in which a difference was announced": any(each.against is not None for each in learned.questions)}
+        )
         with exactly():
             return _checked(content | table_content(learned, question, certificate), certificate)
     content |= {
@@ -148,9 +151,7 @@ def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]
 
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
-    unknown = {
-        "models on disk": learned.model.graph.levels is not None,
-        "models that are seen now and then": learned.model.counted.gaps is not None,
+    unknown = dict.fromkeys(unknown_to_verify(question, learned.kind), True) | {
         "bounds by whole runs": bool(learned.budget["run_bets"]),
         "bets in cells of the space, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(Cells)),
         "rows with hidden paths, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(PathLevelSet)),

@@ -12,7 +12,7 @@ from plumdp.base.errors import ModelError, Option, require_kind
 from plumdp.model.language.mission import Quantifier, read_earned, read_path
 from plumdp.model.language.path import available_rewards, named_reward
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
-from plumdp.model.language.tokens import OPERATOR, Token, Tokens
+from plumdp.model.language.tokens import OPERATOR, Token, Tokens, without_comments
 from plumdp.model.objectives import Objective, Reward, digest, is_objective
 from plumdp.model.parametric import RewardStructure
 
@@ -58,7 +58,7 @@ def parse_property(text: str, model: NamedModel, *, unit: str = "") -> Objective
     objective = _operator(PredicateReader(tokens, model))
     tokens.accept(";")
     tokens.expect_end("property")
-    return in_unit(replace(objective, text=text.strip()), unit)
+    return in_unit(replace(objective, text=without_comments(text)), unit)
 
 
 def in_unit(objective: Objective, unit: str) -> Objective:

@@ -15,7 +15,7 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.language.predicate import NamedModel, PredicateReader
 from plumdp.model.language.property import QUANTIFIERS, parse_property
-from plumdp.model.language.tokens import OPERATOR, Token, Tokens
+from plumdp.model.language.tokens import OPERATOR, Token, Tokens, without_comments
 from plumdp.model.missions.budget import Budget
 from plumdp.model.objectives import Direction, Objective, Reach
 from plumdp.model.objectives.mission import Mission
@@ -77,6 +77,7 @@ def parse_threshold(text: str, model: NamedModel) -> Threshold:
     >>> parse_threshold('R{"money"}max<=5 [ F "end" ]', model).is_negated
     True
     """
+    text = without_comments(text)
     tokens = Tokens(text)
     symbol = _comparison(tokens)
     if symbol is None:
@@ -97,7 +98,7 @@ def parse_threshold(text: str, model: NamedModel) -> Threshold:
     comparison = _COMPARISONS[symbol.text]
     is_negated = direction != best
     asked = _OPPOSITE[comparison] if is_negated else comparison
-    return Threshold(objective, asked, number, is_negated, text.strip(), of_all)
+    return Threshold(objective, asked, number, is_negated, text, of_all)
 
 
 def _comparison(tokens: Tokens) -> Token | None:
@@ -225,7 +226,7 @@ def parse_quantile(text: str, model: NamedModel) -> Quantile:
         raise tokens.error(
             f"{said} {variable.text}: here the {kept} is asked for, write {other} {variable.text}", variable
         )
-    return Quantile(text.strip(), name, is_least, zero, before, after, model)
+    return Quantile(without_comments(text), name, is_least, zero, before, after, model)
 
 
 def _is_complement(threshold: Threshold) -> bool:

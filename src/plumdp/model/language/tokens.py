@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from plumdp.base.errors import ModelError
 
 _SPACE = re.compile(r"(?:\s|//[^\n]*)*")
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*')  # which no quoted name is, whatever is in it
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<word>[^\W\d]\w*)"
@@ -100,6 +101,11 @@ class Tokens:
         last = self.all[(stop or self.index) - 1]
         read = self.text[token.position : last.position + len(last.text)]
         return read if len(read) <= _SHOWN else f"{read[:_SHOWN]}…"
+
+
+def without_comments(text: str) -> str:
+    """Return what a text says, and what may be printed of it."""
+    return _COMMENT.sub(lambda match: match[1] or "", text).strip()
 
 
 def unwrapped(tokens: list[Token]) -> list[Token]:

@@ -1,0 +1,305 @@
+"""Forgeries by rule: each field that a sentence of ``verify`` uses, turned into its opposite, in results of all kinds.
+
+Whoever forges writes hashes that fit. A forgery changes one field, or exchanges two words in all texts of a result, so
+that they agree with each other, or hands over other policies, or adds an answer to a result that had none.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from support.verified_results import answered, compared, rehash, witnessed, worn, worn_counts
+from support.verified_tables import saved
+
+import plumdp
+from plumdp.certifying.pipeline import announcing
+from plumdp.decisions import make_witness, verify
+from plumdp.model.language.property import parse_property
+from plumdp.model.question import ask
+from plumdp.verifying.look import Own
+from plumdp.verifying.verify import look_again
+
+WON, COST, TURN = 'Pmax=? [ F "won" ]', 'R{"cost"}min=? [ C<=2 ]', "Rmin=? [ C<=5 ]"
+
+
+@cache
+def trial(*, is_table=False):
+    """One step with a drug or a placebo, of which either has a chance of its own, and a price."""
+    g, b = plumdp.parameters("g", "b")
+
+    def step(s):
+        if s.status != "open":
+            return {"stay": [(1, s)]}
+        won, lost = s._replace(status="won"), s._replace(status="lost")
+        if is_table:
+            return {"drug": plumdp.unknown(won, lost), "placebo": plumdp.unknown(won, lost)}
+        return {"drug": [(g, won), (1 - g, lost)], "placebo": [(b, won), (1 - b, lost)]}
+
+    labels = {"won": lambda s: s.status == "won", "over": lambda s: s.status != "open"}
+    rewards = {"cost": lambda s: 1.0 if s.status == "lost" else 0.0}
+    space = None if is_table else plumdp.ParameterSpace.unit("g", "b")
+    return plumdp.explore(step, {"status": "open"}, space=space, labels=labels, rewards=rewards)
+
+
+@cache
+def treated(*, is_table=False):
+    model, point = trial(is_table=is_table), {"g": 0.9, "b": 0.2}
+    if is_table:
+        point = [0.9, 0.1, 0.2, 0.8, 1.0, 1.0]
+    return plumdp.simulate(model, point, 800, rng=1, max_steps=2)
+
+
+def _given(folder, *, is_table):
+    """Save the answer of a policy that was given to a threshold."""
+    model, counts = trial(is_table=is_table), treated(is_table=is_table)
+    asked = announcing(ask(WON, model), "placebo", announced=is_table)
+    learned = plumdp.learn(model, counts, objectives=[asked], witness=True)
+    certificate = plumdp.decide(learned, 'P>=0.5 [ F "won" ]', policy="placebo").answered
+    certificate.save(folder, witness=make_witness(learned, certificate), model=model, counts=learned.counts)
+
+
+def _gain(folder):
+    learned = plumdp.learn(trial(), treated(), objectives=[WON], witness=True)
+    certificate = plumdp.decisions.improve(learned, WON).compared
+    certificate.save(folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts)
+
+
+def _net_benefit(folder):
+    learned = plumdp.learn(trial(), treated(), objectives=[WON, COST], witness=True)
+    arms = {"drug": "drug", "placebo": "placebo"}
+    found = plumdp.decisions.net_benefit(learned, WON, COST, willingness=(1, 9), strategies=arms)
+    certificate = found.strategies[0].cost
+    certificate.save(folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts)
+
+
+OF_TRIAL: dict[str, Any] = {"model": trial(), "counts": treated(), "keeps_data": True}
+OF_WORN: dict[str, Any] = {"model": worn(), "counts": worn_counts(), "keeps_data": True}
+IN_EUROS = parse_property(TURN, worn(), unit="€ per month")
+KINDS: dict[str, Callable[[Path], Any]] = {
+    "value": lambda folder: witnessed(folder, WON, **OF_TRIAL),
+    "question": lambda folder: answered(folder, 'P>=0.6 [ F "won" ]', **OF_TRIAL),
+    "question about all": lambda folder: answered(folder, 'P>=0.98 [ F "won" ]', **OF_TRIAL),
+    "question of one policy": lambda folder: _given(folder, is_table=False),
+    "difference": lambda folder: compared(folder, "drug", "placebo", WON, names=("drug", "placebo"), **OF_TRIAL),
+    "gain": _gain,
+    "net benefit": _net_benefit,
+    "table": lambda folder: saved(folder, trial(is_table=True), treated(is_table=True), WON),
+    "question of a table": lambda folder: _given(folder, is_table=True),
+    "mission": lambda folder: witnessed(folder, "Pmax=? [ (F x=3) & (F x=1) ]", **OF_WORN),
+    "long run": lambda folder: witnessed(folder, "Rmin=? [ LRA ]", **OF_WORN),
+    "unit": lambda folder: witnessed(folder, IN_EUROS, **OF_WORN),
+    "difference in a unit": lambda folder: compared(
+        folder, "slow", "run", IN_EUROS, names=("slow", "run"), of="second", **OF_WORN
+    ),
+}
+OF_TABLE, WITH_WORN = ("table", "question of a table"), ("mission", "long run", "unit", "difference in a unit")
+
+
+def own(kind: str) -> Own:
+    """Return the model and the counts of a reader."""
+    if kind in WITH_WORN:
+        return Own(worn(), worn_counts())
+    return Own(trial(is_table=kind in OF_TABLE), treated(is_table=kind in OF_TABLE))
+
+
+@cache
+def _made(kind: str) -> tuple[Any, Path]:
+    folder = TemporaryDirectory()  # which is removed with the last reference
+    KINDS[kind](Path(folder.name) / "result")
+    return folder, Path(folder.name) / "result"
+
+
+def honest_files(kind: str) -> dict[str, Any]:
+    """Return the content of the files of a result that a forger may change."""
+    folder = _made(kind)[1]
+    found = {name: json.loads((folder / name).read_text()) for name in ("certificate.json", "witness.json")}
+    return found | {
+        name: (folder / name).read_text() for name in ("policy.csv", "rival.csv") if (folder / name).exists()
+    }
+
+
+FIELDS = (  # of both files, where both have them; "*" is each part of a list or an object
+    *("objective", "direction", "lower", "upper", "confidence", "sentence", "status", "reason", "guarantee", "misfit"),
+    *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
+    *("options evidence", "options practice", "answer question", "answer verdict", "answer sentence"),
+    *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
+    *("comparison second *", "comparison difference *", "kind", "format", "parameters", "data order", "data sampling"),
+    *("data lengths *", "budget error", "budget shares *", "classes *", "rows *", "space *"),
+    *(f"{part}chain {name}" for part in ("", "comparison ", "all_policies ") for name in (
+        *("kind", "complement", "discount", "initial", "target", "avoid", "expressions", "step", "states *", "rows *"),
+    )),
+    *("all_policies others", "set likelihoods", "set intervals", "set bets", "intervals number", "bets policy"),
+)  # fmt: skip
+WORDS = (  # exchanged, as words
+    *(("max", "min"), ("at least", "at most"), ("larger", "smaller"), ("more", "less"), ("yields", "costs")),
+    *(("given", "found"), ("first", "second"), ("Yes", "No"), ("yes", "no"), ("F", "G"), ("drug", "placebo")),
+    *(("slow", "run"), ("certified", "nothing certified"), ("the policy found", "practice"), (">=", "<=")),
+    *(("this policy has", "the value is"), ("this policy has", "the policy found has"), ("€ per month", "$ per day")),
+    *(("the policy found has", "the value is"), ("The policy's value", "The value"), ("max=", "="), ("min=", "=")),
+    *(("planned", "open"), ("trajectories", "adaptive"), ("99.9 %", "99.99 %"), ("is better", "is worse")),
+    *(("no policy has", "the value is at most"), ("Not yet known", "Yes"), ("C<=5", "C<=1"), ("C<=2", "C")),
+)
+
+
+class Forgery(NamedTuple):
+    """A change of a kind of result."""
+
+    kind: str
+    field: str
+    change: str
+    files: dict[str, Any]
+
+
+def _opposites(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a field may be turned into."""
+    if isinstance(value, bool):
+        yield "not", not value
+    elif isinstance(value, (int, float)):
+        yield from (("more", value * 1.01 + (value == 0)), ("less", value * 0.99 - (value == 0)), ("negative", -value))
+    elif isinstance(value, str):
+        for pair in WORDS:
+            yield " / ".join(pair), exchanged(value, *pair)
+        yield from (("nothing", ""), ("more", f"{value} surely"))
+    elif isinstance(value, list):
+        yield from (("reversed", value[::-1]), ("shorter", value[1:]), ("nothing", []), ("more", [*value, 0]))
+    elif value is None:
+        yield from (("a number", 0), ("a list", []))
+    elif isinstance(value, dict):
+        yield "nothing", {}
+
+
+def exchanged(value: Any, one: str, other: str) -> Any:
+    """Return a value in whose texts two words have changed places."""
+    if isinstance(value, str):
+        return other.join(part.replace(other, one) for part in value.split(one))
+    if isinstance(value, list):
+        return [exchanged(each, one, other) for each in value]
+    return {name: exchanged(each, one, other) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _places(content: Any, path: list[str]) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts of a file that a path leads to, each with its name in what holds it."""
+    name, *rest = path
+    names = [name] if name != "*" else [*content][:2] if isinstance(content, dict) else [*range(len(content))][:2]
+    for each in names:
+        if isinstance(content, dict) and each not in content:
+            continue
+        if not rest:
+            yield content, each
+        elif isinstance(content[each], (dict, list)):
+            yield from _places(content[each], rest)
+
+
+def _by_field(kind: str, field: str) -> Iterator[Forgery]:
+    """Yield forgeries in which one field is another one, in each file that has it."""
+    honest = honest_files(kind)
+    for n in range(2):
+        of_both = [_places(honest[file], path) for file, path in _paths(field)]
+        for holder, name in [each for places in of_both for each in [*places][n : n + 1]][:1]:
+            for change, value in _opposites(holder[name]):
+                files = deepcopy(honest)
+                for file, path in _paths(field):
+                    for part, place in [*_places(files[file], path)][n : n + 1]:
+                        part[place] = deepcopy(value)
+                yield Forgery(kind, field, change, files)
+
+
+def _paths(field: str) -> list[tuple[str, list[str]]]:
+    path = field.split()
+    return [("certificate.json", path), ("witness.json", ["claim", *path]), ("witness.json", path)]
+
+
+def _by_words(kind: str, *pairs: tuple[str, str]) -> Iterator[Forgery]:
+    """Yield a result in which words have changed places wherever they are."""
+    files = deepcopy(honest_files(kind))
+    for pair in pairs:
+        files["certificate.json"] = exchanged(files["certificate.json"], *pair)
+        files["witness.json"]["claim"] = exchanged(files["witness.json"]["claim"], *pair)
+    yield Forgery(kind, "all texts", " and ".join(" / ".join(pair) for pair in pairs), files)
+
+
+def _by_names(kind: str) -> Iterator[Forgery]:
+    """Yield a comparison that calls each policy by the name of the other one."""
+    files = deepcopy(honest_files(kind))
+    part = files["certificate.json"].get("comparison")
+    if part is not None:
+        files["certificate.json"]["comparison"] = exchanged(part, *part["names"])
+        yield Forgery(kind, "comparison names", "with their sentence", files)
+
+
+def _by_policies(kind: str) -> Iterator[Forgery]:
+    """Yield results with other policies than those that were certified."""
+    honest = honest_files(kind)
+    for name in {"policy.csv", "rival.csv"} & honest.keys():
+        columns, *rows = csv.reader(honest[name].splitlines())
+        i = columns.index("action")
+        words = {"drug": "placebo", "placebo": "drug", "slow": "run", "run": "slow"}
+        other = [[*row[:i], words.get(row[i], row[i]), *row[i + 1 :]] for row in rows]
+        for change, lines in (("other actions", other), ("a row less", rows[1:]), ("another order", rows[::-1])):
+            text = "".join(",".join(line) + "\n" for line in (columns, *lines))
+            yield Forgery(kind, name, change, honest | {name: text})
+    if "rival.csv" in honest:
+        yield Forgery(
+            kind,
+            "policy.csv",
+            "exchanged with rival.csv",
+            honest | {"policy.csv": honest["rival.csv"], "rival.csv": honest["policy.csv"]},
+        )
+
+
+def _by_answers(kind: str) -> Iterator[Forgery]:
+    """Yield results of one policy that answer a question about all of them, with the policy's own numbers."""
+    honest = honest_files(kind)
+    certificate = honest["certificate.json"]
+    value, _, rest = certificate["objective"].partition("=?")
+    number, states, share = certificate["upper"] + 1e-4, rest.strip(), "with confidence 99.9 %."
+    question = f"{value.removesuffix('max').removesuffix('min')}>={number + 0.01:.4f} {states}"
+    for who in (
+        "the value is at most",
+        "this policy has at most",
+        "the policy found has at most",
+        "no policy has more than",
+    ):
+        for policy in ("found", "given"):
+            told = {"question": question, "verdict": "no", "plain": "", "sentence": f"No: {who} {number:.4f}, {share}"}
+            options = certificate["options"] | {"policy": policy}
+            files = honest | {"certificate.json": certificate | {"answer": told, "options": options}}
+            yield Forgery(kind, "answer", f"{who}, {policy}", files)
+
+
+def forgeries(kind: str, field: str) -> list[Forgery]:
+    """Return the forgeries of a field, or by one of the other rules, that change something."""
+    rules: dict[str, Callable[[], Any]] = {
+        "all texts": lambda: (each for pair in WORDS for each in _by_words(kind, pair)),
+        "all texts and the kind of policy": lambda: (
+            each for pair in WORDS for each in _by_words(kind, pair, ("given", "found"))
+        ),
+        "names": lambda: _by_names(kind),
+        "policies": lambda: _by_policies(kind),
+        "answers": lambda: _by_answers(kind),
+    }
+    found = rules.get(field, lambda: _by_field(kind, field))()
+    return [each for each in found if each.files != honest_files(kind)]
+
+
+RULES = ("all texts", "all texts and the kind of policy", "names", "policies", "answers")
+
+
+def said_of(kind: str, files: dict[str, Any], folder: Path, *, has_log: bool) -> tuple[bool, str]:
+    """Return whether a result is verified, and what is printed of it, after hashes were written anew."""
+    folder.mkdir()
+    original = _made(kind)[1]
+    for name in (each.name for each in original.iterdir()):
+        content = files.get(name)
+        kept = (original / name).read_bytes() if content is None else None
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name).write_bytes(text.encode() if kept is None else kept)
+    rehash(folder, files["certificate.json"])
+    report = verify(folder)
+    look_again(folder, report, own(kind) if has_log else None)
+    return report.broken is None, str(report)

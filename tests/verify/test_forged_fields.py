@@ -1,0 +1,55 @@
+"""No field that a sentence of ``verify`` uses can be turned into its opposite, in any kind of result."""
+
+from itertools import product
+
+import pytest
+from support.forged_fields import FIELDS, KINDS, RULES, Forgery, forgeries, honest_files, said_of
+from support.tiers import TIER
+
+pytestmark = pytest.mark.slow
+
+STILL_TRUE = {  # field, part of the change, whether for readers without a log only: why other words are verified
+    ("answer", "this policy has", False): "it is asked of policy.csv, whose value is at most that",
+    ("objective", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
+    ("all texts", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
+    ("objective", "F / G", True): "it is trusted that the chain is that of the property",
+    ("options objectives", "", True): "directions of bets are then said to be unchecked",
+}
+
+
+def is_exempt(forgery: Forgery, *, has_log: bool) -> bool:
+    """Return whether what is printed of a forgery is other than before, and true."""
+    return any(
+        forgery.field == field and change in forgery.change and not (alone and has_log)
+        for field, change, alone in STILL_TRUE
+    )
+
+
+def chosen(field: str) -> list[tuple[Forgery, bool]]:
+    """Return all forgeries of a field by night; by day one, of another kind of result for each field."""
+    number = (*FIELDS, *RULES).index(field)
+    kinds = [*KINDS][number % len(KINDS) :] + [*KINDS][: number % len(KINDS)]
+    if TIER == "night":
+        return [*product((each for kind in kinds for each in forgeries(kind, field)), (True, False))]
+    found = next((found for kind in kinds if (found := forgeries(kind, field))), [])
+    return [(each, bool(number % 2)) for each in found[number % len(found) :][:1]]
+
+
+@pytest.mark.parametrize("field", [*FIELDS, *RULES])
+def test_a_forgery_is_refused_or_changes_nothing_that_is_printed(field, tmp_path):
+    passed = []
+    for i, (forgery, has_log) in enumerate(chosen(field)):
+        kind = forgery.kind
+        is_verified, text = said_of(kind, forgery.files, tmp_path / f"{i}", has_log=has_log)
+        if is_verified and not is_exempt(forgery, has_log=has_log):
+            honest = said_of(kind, honest_files(kind), tmp_path / f"{i} before", has_log=has_log)
+            assert honest[0], honest
+            passed += [(kind, forgery.change, has_log, text)] if text != honest[1] else []
+    assert not passed
+
+
+def test_honest_results_of_all_kinds_are_verified_with_model_and_data(tmp_path):
+    for kind in KINDS:
+        is_verified, text = said_of(kind, honest_files(kind), tmp_path / kind, has_log=True)
+        assert is_verified, text
+        assert "\nlog " in text
