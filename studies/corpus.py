@@ -457,10 +457,6 @@ def about_models() -> Iterator[tuple[str, Case]]:
         "contradicted",
         lambda: pl.certify(model, pl.simulate(wrong(), {"p": 0.6}, 5_000, rng=1, max_steps=50), asked, confidence=0.99),
     )
-    yield (
-        "compare models",
-        lambda: pl.compare_models({"two coins": model, "table": pl.model.free_rows(model)}, counts, asked),
-    )
     yield "advise width", lambda: pl.advise(learned, asked, width=0.02)
     yield "advise runs", lambda: pl.advise(learned, asked, runs=10_000)
     yield "advise table", lambda: pl.advise(pl.learn(*rows(), objectives=[asked]), asked, width=0.1)

@@ -259,7 +259,6 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "conclude": lambda case: (pl.conclude(case.learned, GOAL), ""),
     "decide": lambda case: (pl.decide(case.learned, 'P>=0.2 [ F "goal" ]'), ""),
     "difference": lambda case: (pl.difference(case.learned, GOAL, "a", "b"), ""),
-    "compare_models": lambda case: (_of_models(case), ""),
     "check_model": lambda case: (check_model(case.model, case.counts, confidence=0.9), "test unasked"),
     "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), "paid"),
     "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
@@ -275,11 +274,6 @@ WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and num
     "online": "read_record simulator",
     "exchange": "model_at read_interval_model write_interval_model write_policy",
 }
-
-
-def _of_models(case):
-    options = {name: value for name, value in case.options.items() if name != "evidence"}
-    return pl.compare_models({"one": case.model, "other": case.model}, case.counts, GOAL, **options)
 
 
 def test_every_public_verb_is_known_to_make_a_claim_or_none():
@@ -308,7 +302,6 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
     result, more = VERBS[verb](of_kind)
     now = of_kind.now | {*more.split()}
     now -= {"evidence", "misfit"} if verb == "check_model" else set()
-    now -= {"evidence"} if verb == "compare_models" else set()
     require_all(result, now, kind, verb)
 
 

@@ -96,14 +96,11 @@ COMMANDS = {
         },
     ),
     "check-model": Command(
-        "check", {"model": "MODEL...", "data": "DATA..."},
-        "property tie json model log confidence confidence_set misfit",
-        "Test whether data contradict a model, or which of several candidates, and say what is wrong.",
-        "plumdp check-model betting:25 runs.parquet\nplumdp check-model tied.prism free.prism runs.parquet\n"
-        "plumdp check-model model.py:build runs.parquet -c k=0:2",
-        "Several models, or a range of a constant, are candidates: each is tested and certified with its share of the "
-        "error. All bounds hold jointly, each if its model is correct, so that you may choose a model after looking. "
-        "Ends with 0, and with 3 if the data contradict the model, or all models.",
+        "check", {"model": "MODEL", "data": "DATA..."},
+        "property tie json model log confidence",
+        "Test whether data contradict a model, and say what is wrong.",
+        "plumdp check-model betting:25 runs.parquet",
+        "Ends with 0, and with 3 if the data contradict the model.",
         {"property": "What the model is for: tests are sharp there. Repeat for more."},
     ),
     "advise": Command(
@@ -227,7 +224,7 @@ COMMANDS = {
 REMOVED = {  # what to type instead of commands that there were
     "certify-many": "plumdp certify MODEL DATA... -o FOLDER, once for each",
     "compare": "plumdp certify MODEL DATA... --relaxation all",
-    "compare-models": "plumdp check-model MODEL... DATA...",
+    "compare-models": "plumdp certify MODEL DATA... --confidence NUMBER, once for each, with the error divided",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",
     "improve": "plumdp certify MODEL DATA... --against practice",
     "online": "plumdp.learn_online(model, environment, objective) in Python",

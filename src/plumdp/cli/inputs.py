@@ -54,7 +54,7 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     first, *others = ranges(given.constant)
     if others:
         raise ModelError(
-            "--constant: this command takes one value for each constant; certify, check-model and info take ranges"
+            "--constant: this command takes one value for each constant; certify and info take ranges"
         )
     read, properties = (table_of(given), []) if is_log(given.model) else load_source(given.model, first)
     try:

@@ -163,7 +163,7 @@ class Options:
 
     constant: Mapping[str, str] = option(
         "model", "--constant --const -c NAME=VALUE", "Value of an undefined constant, or of an argument of a function "
-        "in Python; commas or repeats for more. certify, check-model and info also take ranges: N=4:6, or N=4:2:10 in "
+        "in Python; commas or repeats for more. certify and info also take ranges: N=4:6, or N=4:2:10 in "
         "steps of 2.", {}, parse=partial(pairs, "--constant"), common=True)
     space: Sequence[str] = option(
         "model", "--space CONSTRAINT", "What you know of the parameters: a linear constraint, such as 'crash<=0.2' or "
