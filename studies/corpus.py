@@ -433,8 +433,6 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
     named = {"treating": "treat", "waiting": "wait"}
     yield "net benefit", lambda: decisions.net_benefit(trial, *both, willingness=(0, 1000))
     yield "net benefit named", lambda: decisions.net_benefit(trial, *both, willingness=(0, 1000), strategies=named)
-    yield "quantile of steps", lambda: decisions.quantile(learned, 'quantile(B, Pmax>=0.5 [ F<=B "goal" ])')
-    yield "quantile of a budget", lambda: decisions.quantile(learned, 'quantile(B, Pmax>=0.4 [ F{"fuel"}<=B "goal" ])')
     limited = [asked, 'R{"time"}min=? [ F "end" ]']
     jointly = pl.learn(model, counts, objectives=limited)
     keep = ['R{"time"}<=3.5 [ F "end" ]']

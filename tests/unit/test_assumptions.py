@@ -27,7 +27,7 @@ from plumdp.learning import assumptions
 from plumdp.online.records import OnlineRun
 from plumdp.reporting.read import explain_result
 
-GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
+GOAL, COST = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'
 p, q, r = pl.parameters("p", "q", "r")
 
@@ -263,7 +263,6 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), "paid"),
     "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
-    "quantile": lambda case: (pl.decisions.quantile(case.learned, STEPS), ""),
 }  # fmt: skip
 BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
 BELOW |= {"watch"}  # in test_watch.py
@@ -417,7 +416,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     "certify": [
         (("-p", GOAL), ""),
         (("-p", 'P>=0.2 [ F "goal" ]'), ""),
-        (("-p", STEPS), ""),
         (("-p", GOAL, "-p", COST, "--willingness", "0:9"), ""),
         (("-p", GOAL, "--subject-to", CHEAP), ""),
         (("-p", GOAL, "--relaxation", "all"), ""),

@@ -86,8 +86,8 @@ COMMANDS = {
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
         "plumdp certify model.prism log.csv --against practice",
-        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known, and "
-        "quantile(B, P>=0.9 [ F<=B \"goal\" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the "
+        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known. "
+        "Ends with 0 if certified or yes, 1 if no, 3 if the "
         "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
         {

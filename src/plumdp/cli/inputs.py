@@ -53,9 +53,7 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     LOGGER.info("reading the model %s", name_of_model(given))
     first, *others = ranges(given.constant)
     if others:
-        raise ModelError(
-            "--constant: this command takes one value for each constant; certify and info take ranges"
-        )
+        raise ModelError("--constant: this command takes one value for each constant; certify and info take ranges")
     read, properties = (table_of(given), []) if is_log(given.model) else load_source(given.model, first)
     try:
         read = cut_model(read, given.space)

@@ -3,7 +3,6 @@
 from plumdp.certifying.constraints import certify_within as certify_within
 from plumdp.certifying.improvement import improve as improve
 from plumdp.certifying.net_benefit import net_benefit as net_benefit
-from plumdp.certifying.quantile import quantile as quantile
 from plumdp.explaining.audit import audit as audit
 from plumdp.explaining.audit import runs_to_audit as runs_to_audit
 from plumdp.explaining.predicted_width import runs_to_tell as runs_to_tell
