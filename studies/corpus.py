@@ -343,10 +343,6 @@ def about_sets() -> Iterator[tuple[str, Case]]:
         yield f"intervals {sampling}", partial(pl.certify, model, data, asked, confidence_set="interval")
     for kind in ("interval", "likelihood", "ellipsoid"):
         yield f"misfit {kind}", partial(pl.certify, *walk(), asked, misfit=0.01, confidence_set=kind)
-    evidence = {"p": (5_900, 10_000), "1 - q": (700, 1_000)}
-    yield "evidence", partial(pl.certify, *walk(), asked, evidence=evidence)
-    yield "evidence interval", partial(pl.certify, *walk(), asked, evidence=evidence, confidence_set="interval")
-    yield "evidence against", partial(pl.certify, *walk(), asked, evidence={"p": (1_000, 10_000)})
     known, logs = ordered()
     for order, log in logs.items():
         yield f"order {order}", partial(pl.certify, known.model, log, known.objective)

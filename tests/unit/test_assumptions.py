@@ -96,7 +96,6 @@ KINDS = {
     "in order": lambda: (MODEL, pl.read_log(MODEL, LOG, **ORDERED), "open given runs"),
     "expected": lambda: (MODEL, pl.read_log(MODEL, LOG, expected=300, **ORDERED), "open given runs expected"),
     "rewards": lambda: (PAID, pl.read_log(PAID, LOG), "given rewards"),
-    "evidence": lambda: (MODEL, pl.read_log(MODEL, LOG), "given evidence"),
     "misfit": lambda: (MODEL, pl.read_log(MODEL, LOG), "given misfit"),
     "table": lambda: (TABLE, pl.read_log(TABLE, LOG), "given table"),
     "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **ORDERED), "given table open runs"),
@@ -133,7 +132,6 @@ KINDS = {
     ),
 }
 OPTIONS = {
-    "evidence": {"evidence": {"p": (60, 100)}},
     "misfit": {"misfit": 0.01},
 }
 
@@ -165,7 +163,6 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     ".*; the runs of the log are numbered in the order in which they were made, .*": "bets runs",
     ".*; you expected 300 runs, or rows, before there were any": "expected",
     "the objectives were chosen before looking at the data": "placed -unasked",
-    "p is the same in the other study .*, and it was chosen without looking at these data": "evidence",
     "the mean reward of a step depends only on its state and action, .*": "rewards",
     r"every value of cost lies in \[0, 4\], also those that were not seen": "rewards",
     "no step is in the data twice, .*": "given",
@@ -300,7 +297,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
     of_kind = case(kind)
     result, more = VERBS[verb](of_kind)
     now = of_kind.now | {*more.split()}
-    now -= {"evidence", "misfit"} if verb == "check_model" else set()
+    now -= {"misfit"} if verb == "check_model" else set()
     require_all(result, now, kind, verb)
 
 

@@ -93,7 +93,7 @@ def _require_one_thing(given: Options) -> None:
         "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
     }
-    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "evidence", "witness")}
+    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "witness")}
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
     if len(asked) > 1:

@@ -379,6 +379,5 @@ def learn_from(
         confidence=given.confidence,
         confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
         misfit=given.misfit,
-        evidence=given.evidence,
         witness=given.witness,
     )

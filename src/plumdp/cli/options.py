@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
-from plumdp.cli.texts import TABLE, TEXT, action_map, evidence_of, gaps_of, pairs, state_maps, values_of, willingness_of
+from plumdp.cli.texts import TABLE, TEXT, action_map, gaps_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
@@ -244,9 +244,6 @@ class Options:
     misfit: float = option(
         "set", "--misfit", "Largest total-variation error of every row of the model that the bounds tolerate, such as "
         "0.01.", 0.0)
-    evidence: Mapping[str, tuple[int, int]] = option(
-        "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Successes and trials in other studies, of a parameter or a "
-        "sum of parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
     verbose: int = option("frame", "--verbose -v", "Print progress on standard error; -vv also prints times.", 0)
 # fmt: on

@@ -28,7 +28,7 @@ from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp_verify.reading import Rejected, require
 
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
-_LEARNING = ("confidence_set", "misfit", "evidence")
+_LEARNING = ("confidence_set", "misfit")
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of all parameters to a model, which is read with these in their place."""
