@@ -136,7 +136,7 @@ COMMANDS = {
             "model": "An interval model: .umb, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
-            "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .drn).",
+            "output": "A file: the policy (.csv, .json, .txt, .py, .rules) or the model (.umb, .drn).",
         },
     ),
     "export": Command(
@@ -144,7 +144,7 @@ COMMANDS = {
         "Write the policy of a result for other tools.",
         "plumdp export result -o policy.py",
         "The policy is that of the certificate, in every state. No data are needed.",
-        {"output": "A file for the policy: .csv, .txt (PRISM), .py, .c or .st (a function) or .rules (text)."},
+        {"output": "A file for the policy: .csv, .txt (PRISM), .py (a function) or .rules (text)."},
     ),
     "audit": Command(
         "saved", {"result": "RESULT", "data": "[RUNS...]"},
