@@ -436,7 +436,7 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
 
 
 def about_models() -> Iterator[tuple[str, Case]]:
-    """Yield tests of models, advice, audits and learning while acting."""
+    """Yield tests of models, advice and learning while acting."""
     asked = 'Pmax=? [ F "goal" ]'
     model, counts = walk()
     learned = pl.learn(model, counts, objectives=[asked])
@@ -455,7 +455,6 @@ def about_models() -> Iterator[tuple[str, Case]]:
     yield "advise runs", lambda: pl.advise(learned, asked, runs=10_000)
     yield "advise table", lambda: pl.advise(pl.learn(*rows(), objectives=[asked]), asked, width=0.1)
     yield "runs to tell", lambda: decisions.runs_to_tell(learned, asked, pl.difference(learned, asked, *close()))
-    yield "audit", audited
     yield "online", online
 
 
@@ -495,16 +494,6 @@ def wrong() -> Any:
         return {"near": [(there, up), (1 - there, down)], "twice": [(p / 4, up), (p / 2, s), (1 - 3 * p / 4, down)]}
 
     return pl.explore(step, {"x": 2}, space=pl.ParameterSpace.unit("p"))
-
-
-def audited() -> Any:
-    """Return the audit of a certificate by new runs."""
-    known = study("betting:10")
-    certificate = pl.certify(known.model, runs("betting:10"), "Pmax=? [ F money>=20 ]")
-    with tempfile.TemporaryDirectory() as folder:
-        path, policy = f"{folder}/fresh.parquet", certificate.policy
-        pl.data.write_runs(known.model, known.true_point, 1_200, path, rng=2, max_steps=11, policy=policy)
-        return decisions.audit(certificate, known.model, path)
 
 
 def online() -> Any:

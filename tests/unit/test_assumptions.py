@@ -261,12 +261,12 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
 }  # fmt: skip
-BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
+BELOW = {"learn_online", "write_report", "explain", "explain_result", "read_result", "interval_model"}
 BELOW |= {"watch"}  # in test_watch.py
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
     "read_policy simulate start unknown with_gaps write_counts",
-    "decisions": "make_witness runs_to_audit runs_to_tell verify",
+    "decisions": "make_witness runs_to_tell verify",
     "online": "read_record simulator",
     "exchange": "model_at read_interval_model write_interval_model write_policy",
 }
@@ -376,24 +376,6 @@ def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     require_needed(of_report(page), of_kind.now | {"practice"}, "report")
 
 
-@pytest.mark.slow
-def test_audits_say_what_they_rest_on(tmp_path):
-    found = pl.certify(MODEL, pl.simulate(MODEL, {"p": 0.6, "q": 0.5}, 300, rng=1, max_steps=2), GOAL)
-    made = pd.DataFrame(
-        pl.data.record(MODEL, {"p": 0.6, "q": 0.5}, 50, rng=2, max_steps=1, policy=found.policy).columns("trajectories")
-    )
-    once = (
-        "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
-    )
-    stays = "a run stays in a state that the model says cannot be left"
-    late = "no step is missing at the start of 50 runs, whose first row is not step 0 or 1 (but 3, for one)"
-    for runs, said in ((made, [once, stays]), (made.assign(step=made.step + 3), [once, late, stays])):
-        audit = pl.decisions.audit(found, MODEL, runs)
-        assert of_text(str(audit)) == of_json(audit.to_dict()) == said
-        assert audit.verdict == "not contradicted"
-        assert "they do not contradict the certificate" in audit.sentence
-
-
 # the command line
 
 COINS = """
@@ -423,7 +405,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     ],
     "check-model": [((), "test unasked")],
     "report": [],
-    "audit": [],
     "watch": [],  # in test_watch.py
 }
 NO_CLAIM = "start info simulate count advise solve export verify plot warmup"

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 import plumdp as pl
 from plumdp.cli import app
 from plumdp.exchange import write_policy
-from plumdp.explaining.audit import audit
 from plumdp.model import Question
 from plumdp.model.language.constraint import cut_model
 from plumdp.model.language.property import parse_property
@@ -20,6 +19,7 @@ from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
 from plumdp.stages import solve
+from plumdp.watching.certified import certified_question
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -201,7 +201,7 @@ def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, cer
     with pytest.raises(pl.ModelError, match="a mission cannot be asked about a model that has memory already"):
         ask("Pmax=? [ F (x=0 & F x=4) ]", ask(FUEL, walk).model)
     with pytest.raises(pl.DataError, match="uses memory that runs do not record"):
-        audit(certificate, walk, counts)
+        certified_question(certificate, walk)
 
 
 def test_a_product_that_is_too_large_is_refused(walk, monkeypatch):

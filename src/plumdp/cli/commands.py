@@ -146,21 +146,6 @@ COMMANDS = {
         "The policy is that of the certificate, in every state. No data are needed.",
         {"output": "A file for the policy: .csv, .txt (PRISM), .py (a function) or .rules (text)."},
     ),
-    "audit": Command(
-        "saved", {"result": "RESULT", "data": "[RUNS...]"},
-        "range expected margin json column state action form text confidence",
-        "Bound the value of a certified policy from new runs alone, and say whether they contradict the certificate.",
-        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --margin 0.05",
-        "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 3 "
-        "if the runs contradict the certificate, and otherwise with 0.",
-        {
-            "data": "New runs under the policy: logs that name run and step of each row.",
-            "expected": "How many runs you announced before there were any, if they are numbered in the order in which "
-            "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
-            "margin": "Say about how many runs would show that the value is this far outside of the certified bounds. "
-            "Works without runs; with some, it uses how much their returns vary.",
-        },
-    ),
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
         "property against quiet checkpoint at acknowledge cut_off since range output json "
@@ -222,6 +207,7 @@ COMMANDS = {
 }  # fmt: skip
 
 REMOVED = {  # what to type instead of commands that there were
+    "audit": "plumdp certify MODEL RUNS... --policy NAME --announced --column arm=COLUMN (bets on whole runs)",
     "certify-many": "plumdp certify MODEL DATA... -o FOLDER, once for each",
     "compare": "plumdp certify MODEL DATA... --relaxation all",
     "compare-models": "plumdp certify MODEL DATA... --confidence NUMBER, once for each, with the error divided",
