@@ -75,7 +75,7 @@ PARTS = (
         "cost",
         "certificates",
     ),
-    *("prediction", "predictions", "proposals", "parameters", "estimate", "gap"),
+    *("prediction", "predictions", "parameters", "estimate", "gap"),
 )
 Case = Callable[[], Any]
 

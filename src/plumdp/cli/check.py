@@ -16,7 +16,6 @@ import plumdp
 from plumdp.base.vocabulary import Status
 from plumdp.cli.inputs import (
     each_model,
-    how_read,
     learn,
     load_model,
     load_objective,
@@ -130,8 +129,7 @@ def check_model(given: Options) -> int:
     objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
     counts = read_data(given, read)
     learned = plumdp.learn(read, counts, confidence=given.confidence, objectives=objectives)
-    runs = plumdp.data.read_whole_runs(read, [*given.data], **how_read(given)) if "history" in given.tie else None
-    check = plumdp.check_model(learned, ties=[each for each in given.tie if each != "history"], runs=runs)
+    check = plumdp.check_model(learned)
     if given.json:
         print_json([check.to_dict()], one=True)
     else:

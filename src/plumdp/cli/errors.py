@@ -102,7 +102,6 @@ _NAMES = {
     "actions": "action",
     "constants": "constant",
     "rng": "seed",
-    "ties": "tie",
 }
 _NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
 _NAMES |= {name: f"column {name}" for name in ("run", "step")}

@@ -122,10 +122,6 @@ class Options:
         "question", "--willingness FROM:TO", "Of two properties, such as health and cost: which policy has the largest "
         "net benefit, from where to where in the willingness to pay for the first. Policies then count no steps.",
         parse=willingness_of)
-    tie: Sequence[str] = option(
-        "", "--tie TEXT", "A tie to test that the model does not have: a state variable that rows might not depend on, "
-        "or two actions whose rows might be the same, as in 'walk = run'; or history: whether the next state depends "
-        "on the step before as well, from whole runs. Repeat for more.", ())
     at: Mapping[str, str] = option(
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
