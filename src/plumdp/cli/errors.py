@@ -103,7 +103,7 @@ _NAMES = {
     "constants": "constant",
     "rng": "seed",
 }
-_NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
+_NAMES |= {"return_range": "range", "table": "DATA", "gaps": "cut_off"}
 _NAMES |= {name: f"column {name}" for name in ("run", "step")}
 _NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
