@@ -412,7 +412,9 @@ def test_fresh_runs_that_leave_the_table_are_not_decided_by_labels_there():
     objective = as_objective('P=? [ G<=3 "safe" ]', model)
     certificate = pl.certify(model, pl.read_log(model, runs, order="runs"), objective)
     fresh = runs.assign(episode=runs.episode + 10_000)
-    made = outcomes_of(objective, model, read_whole_runs(model, fresh), model.graph, certificate.policy)
+    policy = certificate.policy
+    made = outcomes_of(objective, model, read_whole_runs(model, fresh), policy.graph, policy)
+    assert not made.is_complete.any()
     assert (made.upper == 1).all()
 
 
