@@ -23,7 +23,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 69_115,
+    "lines of src/plumdp": 69_239,
     "files of src/plumdp": 347,
     "lines of src/plumdp_verify": 4_767,
     "files of src/plumdp_verify": 31,
