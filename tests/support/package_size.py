@@ -23,7 +23,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 69_739,
+    "lines of src/plumdp": 69_940,
     "files of src/plumdp": 341,
     "lines of src/plumdp_verify": 4_767,
     "files of src/plumdp_verify": 31,
@@ -43,7 +43,7 @@ CLOSURES = {  # files that a module may need, with the imports inside of functio
     "result.certificate": 58,
     "plots.draw": 67,
     "learning.learn": 170,
-    "certifying.pipeline": 194,
+    "certifying.pipeline": 195,
 }
 CAPS |= {f"files in the closure of {module}": most for module, most in CLOSURES.items()}
 
