@@ -75,7 +75,7 @@ PARTS = (
         "cost",
         "certificates",
     ),
-    *("prediction", "predictions", "proposals", "parameters", "estimate", "gap"),
+    *("prediction", "predictions", "parameters", "estimate", "gap"),
 )
 Case = Callable[[], Any]
 
@@ -343,10 +343,6 @@ def about_sets() -> Iterator[tuple[str, Case]]:
         yield f"intervals {sampling}", partial(pl.certify, model, data, asked, confidence_set="interval")
     for kind in ("interval", "likelihood", "ellipsoid"):
         yield f"misfit {kind}", partial(pl.certify, *walk(), asked, misfit=0.01, confidence_set=kind)
-    evidence = {"p": (5_900, 10_000), "1 - q": (700, 1_000)}
-    yield "evidence", partial(pl.certify, *walk(), asked, evidence=evidence)
-    yield "evidence interval", partial(pl.certify, *walk(), asked, evidence=evidence, confidence_set="interval")
-    yield "evidence against", partial(pl.certify, *walk(), asked, evidence={"p": (1_000, 10_000)})
     known, logs = ordered()
     for order, log in logs.items():
         yield f"order {order}", partial(pl.certify, known.model, log, known.objective)
@@ -433,8 +429,6 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
     named = {"treating": "treat", "waiting": "wait"}
     yield "net benefit", lambda: decisions.net_benefit(trial, *both, willingness=(0, 1000))
     yield "net benefit named", lambda: decisions.net_benefit(trial, *both, willingness=(0, 1000), strategies=named)
-    yield "quantile of steps", lambda: decisions.quantile(learned, 'quantile(B, Pmax>=0.5 [ F<=B "goal" ])')
-    yield "quantile of a budget", lambda: decisions.quantile(learned, 'quantile(B, Pmax>=0.4 [ F{"fuel"}<=B "goal" ])')
     limited = [asked, 'R{"time"}min=? [ F "end" ]']
     jointly = pl.learn(model, counts, objectives=limited)
     keep = ['R{"time"}<=3.5 [ F "end" ]']
@@ -442,7 +436,7 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
 
 
 def about_models() -> Iterator[tuple[str, Case]]:
-    """Yield tests of models, advice, audits and learning while acting."""
+    """Yield tests of models, advice and learning while acting."""
     asked = 'Pmax=? [ F "goal" ]'
     model, counts = walk()
     learned = pl.learn(model, counts, objectives=[asked])
@@ -457,15 +451,10 @@ def about_models() -> Iterator[tuple[str, Case]]:
         "contradicted",
         lambda: pl.certify(model, pl.simulate(wrong(), {"p": 0.6}, 5_000, rng=1, max_steps=50), asked, confidence=0.99),
     )
-    yield (
-        "compare models",
-        lambda: pl.compare_models({"two coins": model, "table": pl.model.free_rows(model)}, counts, asked),
-    )
     yield "advise width", lambda: pl.advise(learned, asked, width=0.02)
     yield "advise runs", lambda: pl.advise(learned, asked, runs=10_000)
     yield "advise table", lambda: pl.advise(pl.learn(*rows(), objectives=[asked]), asked, width=0.1)
     yield "runs to tell", lambda: decisions.runs_to_tell(learned, asked, pl.difference(learned, asked, *close()))
-    yield "audit", audited
     yield "online", online
 
 
@@ -505,16 +494,6 @@ def wrong() -> Any:
         return {"near": [(there, up), (1 - there, down)], "twice": [(p / 4, up), (p / 2, s), (1 - 3 * p / 4, down)]}
 
     return pl.explore(step, {"x": 2}, space=pl.ParameterSpace.unit("p"))
-
-
-def audited() -> Any:
-    """Return the audit of a certificate by new runs."""
-    known = study("betting:10")
-    certificate = pl.certify(known.model, runs("betting:10"), "Pmax=? [ F money>=20 ]")
-    with tempfile.TemporaryDirectory() as folder:
-        path, policy = f"{folder}/fresh.parquet", certificate.policy
-        pl.data.write_runs(known.model, known.true_point, 1_200, path, rng=2, max_steps=11, policy=policy)
-        return decisions.audit(certificate, known.model, path)
 
 
 def online() -> Any:

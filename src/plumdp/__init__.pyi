@@ -25,7 +25,6 @@ from .certifying.pipeline import compare as compare
 from .certifying.pipeline import conclude as conclude
 from .certifying.thresholds import decide as decide
 from .certifying.difference import difference as difference
-from .certifying.model_choice import compare_models as compare_models
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise
 from .explaining.explain import explain as explain

@@ -34,7 +34,6 @@ from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
 from .report import AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
-from .studies import check_studies, half_spaces_from_studies
 from .table_check import check_table
 from .values import check_functions, read_functions
 
@@ -172,7 +171,6 @@ def _trusted(claim: Claim, witness: Part, data: CountedRows) -> Iterator[str]:
         yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"
     if data.rewards:
         yield PAID
-    yield from check_studies(claim.certificate, witness, data.names)
 
 
 def policies_of(claim: Claim, witness: Part) -> list[Part]:
@@ -184,13 +182,12 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
 def half_spaces_of(
     witness: Part, data: CountedRows, likelihoods: Sequence[Likelihood], stages: Sequence[BetStage]
 ) -> list[ProvedHalfSpace]:
-    """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
+    """Return the half-spaces of space, intervals, bets and likelihoods, in the order that multipliers use."""
     part = witness["set"]
     drawn = half_spaces_from_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
-    studies = half_spaces_from_studies(part["studies"], data.names) if "studies" in part else ()
     bets = half_spaces_from_bets(part["bets"], data, stages) if part["bets"].value is not None else ()
     tangents = half_spaces_from_tangents(part["tangents"], data, likelihoods)
-    return [*half_spaces_from_space(witness, data.names), *drawn, *studies, *bets, *tangents]
+    return [*half_spaces_from_space(witness, data.names), *drawn, *bets, *tangents]
 
 
 ARGUMENTS: dict[str, tuple[Callable[[Claim, Part, Report], Claim], tuple[str, ...]]] = {

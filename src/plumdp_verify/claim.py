@@ -322,8 +322,6 @@ def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:
         yield name, N_PILOTS if is_main and order == "open" else 1, likelihood["error"].number()
     if part["bets"].value is not None:
         yield "half_spaces", part["bets"]["directions"].whole(), part["bets"]["error"].number()
-    if "studies" in part:
-        yield "evidence", len(part["studies"]["list"]), part["studies"]["error"].number()
     if part["intervals"].value is not None:
         name = part["intervals"]["part"].text()
         require(name in ("intervals", "whole_set"), f"intervals have no part of the budget called {name[:40]!r}")

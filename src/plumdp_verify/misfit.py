@@ -25,7 +25,6 @@ def check_parts(witness: Part) -> None:
     part = witness["set"]
     for name in ("likelihoods", "tangents"):
         require(not len(part[name]), f"{part[name].place}: rows that are off have no likelihood")
-    require("studies" not in part, "studies: rows that are off need not have the parameters of another study")
     require("rewards" not in witness, "rewards: their means are those of exact rows")
     if part["intervals"].value is not None:
         is_tolerant = part["intervals"]["method"].text() == "tolerant"

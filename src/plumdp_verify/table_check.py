@@ -68,7 +68,6 @@ def _refuse_unknown(claim: Claim, witness: Part) -> None:
         "comparisons of policies of a table": claim.comparison is not None,
         "answers about all policies of a table": claim.all_policies is not None,
         "tables with a misfit": "misfit" in witness,
-        "tables with evidence from other studies": claim.certificate["options"]["evidence"].value is not None,
     }
     for what, is_so in unknown.items():
         if is_so:

@@ -1,4 +1,4 @@
-"""Bounds beside those of the package confseq: intervals of outcomes, and means of runs in an audit.
+"""Bounds beside those of the package confseq: intervals of outcomes, and means of runs.
 
 It is not among the dependencies, as it needs Boost to be built. ``studies/table_steps.py`` compares steps with it.
 """

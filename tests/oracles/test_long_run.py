@@ -328,7 +328,7 @@ def test_a_policy_that_draws_has_the_average_of_its_mixed_rows():
     assert drawn.upper[0] - drawn.lower[0] <= 1e-5
 
 
-def test_audits_refuse_averages():
+def test_returns_of_runs_refuse_averages():
     model = random_model(np.random.default_rng(1))
     objective = Reward(random_reward(np.random.default_rng(1), model.graph), "max", average=True)
     certificate = plumdp.certify(

@@ -63,7 +63,6 @@ RESULTS = {
     "a mission": (of_parameters("Pmax=? [ (F x=3) & (F x=1) ]"), small_model, small_counts),
     "intervals": (of_parameters(confidence_set="interval"), small_model, small_counts),
     "a misfit": (of_parameters(misfit=0.01), small_model, small_counts),
-    "evidence": (of_parameters(TURN, evidence={"p": (3_050, 10_000)}, **WORN), worn, worn_counts),
     "a mission again and again": (of_parameters('Pmax=? [ G F "down" ]', **WORN), worn, worn_counts),
     "a comparison": (
         lambda folder: compared(folder, "near", "uniform", COST, keeps_data=True), small_model, small_counts

@@ -22,7 +22,6 @@ from plumdp.confidence import bets, binomial, bounds, evidence, likelihood, stag
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
-from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
@@ -164,21 +163,6 @@ def a_limit_of_all_policies_is_too_small(patch):
     patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
 
 
-def studies_have_the_whole_error(patch):
-    """Each of several studies has the error of all of them, so that the region is too small."""
-    patch.setattr(learn, "equal_parts", lambda error, n: error)
-
-
-def intervals_of_studies_are_too_narrow(patch):
-    honest = Study.interval
-
-    def narrow(study, error):
-        lower, upper = honest(study, error)
-        return lower + 0.2 * (upper - lower), upper - 0.2 * (upper - lower)
-
-    patch.setattr(Study, "interval", narrow)
-
-
 def values_win_more_than_they_do(patch):
     honest = bets.log_gains
     patch.setattr(bets, "log_gains", lambda table, seen, *rest: honest(table, seen, *rest) + 2e-3 * seen)
@@ -243,10 +227,6 @@ MADE = {  # results, with the errors that are planted and the layer that rejects
         equal_ends_are_subtracted: "bracket",
     },
     partial(answered, text='P>=0.9 [ F "goal" ]'): {a_limit_of_all_policies_is_too_small: "bracket"},
-    partial(witnessed, evidence={"p": (615, 1000), "q": (290, 1000)}): {
-        studies_have_the_whole_error: "budget",
-        intervals_of_studies_are_too_narrow: "set",
-    },
     learned_rewards: {values_win_more_than_they_do: "bracket", values_count_ten_times: "bets"},
     partial(witnessed, misfit=0.01): dict.fromkeys(
         (half_spaces_are_not_moved, residuals_have_half_of_the_range), "bracket"

@@ -30,7 +30,6 @@ import plumdp
 from plumdp.data.counts import TransitionCounts
 
 AGAIN = 'Pmax=? [ G F "left" ]'
-EVIDENCE = {"p": (3_050, 10_000), "0.5*(1 - q)": (300, 1000)}
 
 
 @cache
@@ -97,8 +96,6 @@ RESULTS = {
     "average": of_worn("Rmax=? [ LRA ]"),
     "misfit": small(counts=small_counts(2000), misfit=0.01),
     "average with a misfit": of_worn("Rmax=? [ LRA ]", misfit=0.01),
-    "study": small(evidence={"p": (615, 1000)}, confidence_set="interval"),
-    "studies": of_worn("Rmax=? [ C<=9 ]", evidence=EVIDENCE),
     "once": by_intervals(stages(), {"p": 0.6, "q": 0.3}, "trajectories"),
     "walk": small(confidence_set="interval"),
     "fixed": small(confidence_set="interval", counts=FIXED),

@@ -41,9 +41,9 @@ def improve(model, counts, objective, *, over="practice", announced=False, margi
     return pl.decisions.improve(learned, objective, over=over, margin=margin)
 
 
-def check_model(model, counts, *, ties=(), runs=None, **learning):
+def check_model(model, counts, *, runs=None, **learning):
     """Return the test of a model."""
-    return pl.check_model(pl.learn(model, counts, **learning), ties=ties, runs=runs)
+    return pl.check_model(pl.learn(model, counts, **learning), runs=runs)
 
 
 def explain(model, counts, certificate, **options):

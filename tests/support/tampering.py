@@ -37,9 +37,6 @@ PARTS = {  # by name, of a witness and its certificate, where they are there
     "all_chain": lambda w, c: w["all_policies"]["chain"],
     "others": lambda w, c: w["all_policies"]["others"],
     "paid": lambda w, c: w["rewards"][0],
-    "studies": lambda w, c: w["set"]["studies"],
-    "study": lambda w, c: w["set"]["studies"]["list"][0],
-    "listed": lambda w, c: c["options"]["evidence"],
 }
 
 

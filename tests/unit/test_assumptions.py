@@ -27,7 +27,7 @@ from plumdp.learning import assumptions
 from plumdp.online.records import OnlineRun
 from plumdp.reporting.read import explain_result
 
-GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
+GOAL, COST = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'
 p, q, r = pl.parameters("p", "q", "r")
 
@@ -96,7 +96,6 @@ KINDS = {
     "in order": lambda: (MODEL, pl.read_log(MODEL, LOG, **ORDERED), "open given runs"),
     "expected": lambda: (MODEL, pl.read_log(MODEL, LOG, expected=300, **ORDERED), "open given runs expected"),
     "rewards": lambda: (PAID, pl.read_log(PAID, LOG), "given rewards"),
-    "evidence": lambda: (MODEL, pl.read_log(MODEL, LOG), "given evidence"),
     "misfit": lambda: (MODEL, pl.read_log(MODEL, LOG), "given misfit"),
     "table": lambda: (TABLE, pl.read_log(TABLE, LOG), "given table"),
     "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **ORDERED), "given table open runs"),
@@ -133,7 +132,6 @@ KINDS = {
     ),
 }
 OPTIONS = {
-    "evidence": {"evidence": {"p": (60, 100)}},
     "misfit": {"misfit": 0.01},
 }
 
@@ -165,7 +163,6 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     ".*; the runs of the log are numbered in the order in which they were made, .*": "bets runs",
     ".*; you expected 300 runs, or rows, before there were any": "expected",
     "the objectives were chosen before looking at the data": "placed -unasked",
-    "p is the same in the other study .*, and it was chosen without looking at these data": "evidence",
     "the mean reward of a step depends only on its state and action, .*": "rewards",
     r"every value of cost lies in \[0, 4\], also those that were not seen": "rewards",
     "no step is in the data twice, .*": "given",
@@ -259,27 +256,20 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "conclude": lambda case: (pl.conclude(case.learned, GOAL), ""),
     "decide": lambda case: (pl.decide(case.learned, 'P>=0.2 [ F "goal" ]'), ""),
     "difference": lambda case: (pl.difference(case.learned, GOAL, "a", "b"), ""),
-    "compare_models": lambda case: (_of_models(case), ""),
     "check_model": lambda case: (check_model(case.model, case.counts, confidence=0.9), "test unasked"),
     "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), "paid"),
     "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
-    "quantile": lambda case: (pl.decisions.quantile(case.learned, STEPS), ""),
 }  # fmt: skip
-BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
+BELOW = {"learn_online", "write_report", "explain", "explain_result", "read_result", "interval_model"}
 BELOW |= {"watch"}  # in test_watch.py
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
     "read_policy simulate start unknown with_gaps write_counts",
-    "decisions": "make_witness runs_to_audit runs_to_tell verify",
+    "decisions": "make_witness runs_to_tell verify",
     "online": "read_record simulator",
     "exchange": "model_at read_interval_model write_interval_model write_policy",
 }
-
-
-def _of_models(case):
-    options = {name: value for name, value in case.options.items() if name != "evidence"}
-    return pl.compare_models({"one": case.model, "other": case.model}, case.counts, GOAL, **options)
 
 
 def test_every_public_verb_is_known_to_make_a_claim_or_none():
@@ -307,8 +297,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
     of_kind = case(kind)
     result, more = VERBS[verb](of_kind)
     now = of_kind.now | {*more.split()}
-    now -= {"evidence", "misfit"} if verb == "check_model" else set()
-    now -= {"evidence"} if verb == "compare_models" else set()
+    now -= {"misfit"} if verb == "check_model" else set()
     require_all(result, now, kind, verb)
 
 
@@ -387,25 +376,6 @@ def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     require_needed(of_report(page), of_kind.now | {"practice"}, "report")
 
 
-@pytest.mark.slow
-def test_audits_say_what_they_rest_on(tmp_path):
-    found = pl.certify(MODEL, pl.simulate(MODEL, {"p": 0.6, "q": 0.5}, 300, rng=1, max_steps=2), GOAL)
-    made = pd.DataFrame(
-        pl.data.record(MODEL, {"p": 0.6, "q": 0.5}, 50, rng=2, max_steps=1, policy=found.policy).columns("trajectories")
-    )
-    once = (
-        "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
-    )
-    alike = "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last"
-    stays = "a run stays in a state that the model says cannot be left"
-    late = "no step is missing at the start of 50 runs, whose first row is not step 0 or 1 (but 3, for one)"
-    for runs, said in ((made, [once, alike, stays]), (made.assign(step=made.step + 3), [once, alike, late, stays])):
-        audit = pl.decisions.audit(found, MODEL, runs)
-        assert of_text(str(audit)) == of_json(audit.to_dict()) == said
-        assert audit.verdict == "not contradicted"
-        assert "they do not contradict the certificate" in audit.sentence
-
-
 # the command line
 
 COINS = """
@@ -425,7 +395,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     "certify": [
         (("-p", GOAL), ""),
         (("-p", 'P>=0.2 [ F "goal" ]'), ""),
-        (("-p", STEPS), ""),
         (("-p", GOAL, "-p", COST, "--willingness", "0:9"), ""),
         (("-p", GOAL, "--subject-to", CHEAP), ""),
         (("-p", GOAL, "--relaxation", "all"), ""),
@@ -436,7 +405,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     ],
     "check-model": [((), "test unasked")],
     "report": [],
-    "audit": [],
     "watch": [],  # in test_watch.py
 }
 NO_CLAIM = "start info simulate count advise solve export verify plot warmup"

@@ -22,7 +22,7 @@ from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.confidence import likelihood, path_evidence, tolerant
 from plumdp.confidence.likelihood import Order, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.sets import ModelCache, beside_studies, whole_set, with_fixed_numbers
+from plumdp.confidence.sets import ModelCache, whole_set, with_fixed_numbers
 from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
@@ -47,8 +47,7 @@ def budgets():
     for facts in product(FLAGS, FLAGS):
         found[f"misfit, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
     tested = {f"{name}, fixed numbers": with_fixed_numbers(each) for name, each in found.items()}
-    studies = {f"{name}, evidence": beside_studies(each) for name, each in (found | tested).items()}
-    return found | tested | studies
+    return found | tested
 
 
 BUDGETS = budgets()
@@ -121,7 +120,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "fixed numbers, as intervals": ("fixed_numbers",),
         "bounds on the graph alone, if the model is contradicted": ("graph_alone",),
     }
-    others = {"paths", "evidence", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
+    others = {"paths", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
     assert {part for parts in lines.values() for part in parts} == {*NAMES} - others
     for words, parts in lines.items():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
@@ -132,17 +131,6 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
                 facts = {"is_asked": True, "has_many_parameters": is_many, "has_time": order != "unknown"}
                 made = with_fixed_numbers(likelihood_shares(order, has_cells=has_cells, **facts))
                 assert Fraction(printed or few or 0) == sum(made[part] for part in parts), (words, order, has_cells)
-
-
-def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_changes():
-    for name in BUDGETS:
-        if f"{name}, evidence" in BUDGETS:
-            before, after = BUDGETS[name], BUDGETS[f"{name}, evidence"]
-            changed = {part for part in NAMES if before[part] != after[part]} - {"evidence"}
-            (part,) = changed
-            assert before[part] == max(before[each] for each in OF_SET), name
-            assert after[part] == after["evidence"] == before[part] / 2, name
-            assert (before["evidence"], before.total) == (0, after.total), name
 
 
 # As floats

@@ -108,12 +108,6 @@ def verbs(w, c, folder):
         (folder / name).write_text(text)
         c["hashes"][name] = ""
 
-    def renamed(text):
-        """Give the first study another text in both files."""
-        listed = c["options"]["evidence"]
-        listed[text] = listed.pop("p")
-        w["set"]["studies"]["list"][0]["text"] = text
-
     return {name: value for name, value in locals().items() if callable(value)}
 
 

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ KEYWORDS = [
     ("confidence_set", Sets | None, None),
     ("events", Events | None, None),
     ("misfit", float, 0.0),
-    ("evidence", Mapping[str, tuple[int, int]] | None, None),
 ]
 
 
@@ -91,7 +89,6 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts):
         {"confidence_set": "ellipsoid"},
         {"confidence_set": "interval"},
         {"misfit": 0.01},
-        {"evidence": {"p": (55_000, 100_000)}},
     ],
 )
 def test_every_option_reaches_what_is_learned(study, counts, options):

@@ -12,6 +12,9 @@ from refusals import refused
 import plumdp as pl
 from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
+from plumdp.data.returns import outcomes_of
+from plumdp.data.whole_runs import read_whole_runs
+from plumdp.model.language.property import as_objective
 from plumdp.model.question import ask
 from plumdp.reporting.page import front_of
 from plumdp.result.data_file import read_data
@@ -406,9 +409,13 @@ def test_fresh_runs_that_leave_the_table_are_not_decided_by_labels_there():
     ends = {"ends": lambda s: s.x == 1, "labels": {"safe": lambda s: s.x < 9}}
     model = model_from_log(early, states="x", initial=0, **ends)
     runs = pd.DataFrame({"episode": range(2000), "step": 0, "x": 0, "action": "go", "next_x": 5})
-    certificate = pl.certify(model, pl.read_log(model, runs, order="runs"), 'P=? [ G<=3 "safe" ]')
+    objective = as_objective('P=? [ G<=3 "safe" ]', model)
+    certificate = pl.certify(model, pl.read_log(model, runs, order="runs"), objective)
     fresh = runs.assign(episode=runs.episode + 10_000)
-    assert pl.decisions.audit(certificate, model, fresh).upper == 1
+    policy = certificate.policy
+    made = outcomes_of(objective, model, read_whole_runs(model, fresh), policy.graph, policy)
+    assert not made.is_complete.any()
+    assert (made.upper == 1).all()
 
 
 def test_bets_allow_for_any_value_elsewhere():

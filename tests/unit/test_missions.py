@@ -1,30 +1,25 @@
 """Missions and budgets: what is certified, how large it gets, and what becomes of policies that remember."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import plumdp
-from refusals import refused, refused_at
-from scipy.stats import binom
+from refusals import refused
 from shorthand import certify_all, explain
 from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.decisions import quantile
 from plumdp.exchange import write_policy
-from plumdp.explaining.audit import audit
 from plumdp.model import Question
 from plumdp.model.language.constraint import cut_model
 from plumdp.model.language.property import parse_property
-from plumdp.model.language.threshold import parse_quantile
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
 from plumdp.stages import solve
+from plumdp.watching.certified import certified_question
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -206,7 +201,7 @@ def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, cer
     with pytest.raises(pl.ModelError, match="a mission cannot be asked about a model that has memory already"):
         ask("Pmax=? [ F (x=0 & F x=4) ]", ask(FUEL, walk).model)
     with pytest.raises(pl.DataError, match="uses memory that runs do not record"):
-        audit(certificate, walk, counts)
+        certified_question(certificate, walk)
 
 
 def test_a_product_that_is_too_large_is_refused(walk, monkeypatch):
@@ -367,7 +362,7 @@ def test_transitions_that_the_data_do_not_show_are_refused_and_a_smaller_space_h
     assert pl.certify(smaller, pl.simulate(smaller, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1), PATROL).upper <= 1
 
 
-# Rewards, finite traces and quantiles
+# Rewards and finite traces
 
 
 def test_rewards_are_certified_until_a_mission_is_done(walk, counts):
@@ -383,63 +378,3 @@ def test_finite_traces_are_certified(walk, counts):
     found = pl.certify(walk, counts, text)
     assert found.lower <= 0.9**5 <= found.upper
     assert pl.certify(walk, counts, 'Pmax=? [ LTLf{"site" | x=5} G (x=1 | x=2 | x=3 | "site") ]').lower > 0.6
-
-
-QUANTILE = 'quantile(min B, Pmax>=0.6 [ F{"fuel"}<=B "site" ])'
-LEAST = 'The least budget of fuel B with which some policy keeps Pmax>=0.6 [ F{"fuel"}<=B "site" ]'
-
-
-def test_the_least_budget_is_found(walk, counts):
-    """One leap and one step have 0.405 for 1.5; three steps have 0.729 for 3."""
-    found = quantile(pl.learn(walk, counts), QUANTILE)
-    assert (found.least, found.most) == (3, 3)
-    assert found.sentence == f"{LEAST} is 3, with confidence 99.9 %."
-    assert found.answer.certificate.lower >= 0.6
-    none = quantile(pl.learn(walk, counts), QUANTILE.replace("0.6", "0.9"))
-    assert none.sentence == f"There is no {LEAST[10:]}, with confidence 99.9 %.".replace("0.6", "0.9")
-    assert none.to_dict()["possible"] == "no"
-    close = quantile(pl.learn(walk, counts), QUANTILE.replace("0.6", "0.729"))
-    at_least = f"{LEAST} is at least 3, with confidence 99.9 %; none is certified to do."
-    assert close.sentence == at_least.replace("0.6", "0.729")
-    most = quantile(pl.learn(walk, counts), "quantile(max B, P<=0.3 [ F<=B x=5 ])")
-    assert most.least <= 3 <= most.most  # 1 - 0.9^3 is below 0.3, and 1 - 0.9^4 is not
-    assert most.sentence.startswith(
-        "The largest number of steps B with which some policy keeps P<=0.3 [ F<=B x=5 ] lies between"
-    )
-
-
-def test_quantiles_that_are_wrong_are_refused_by_name_and_place(walk):
-    """Errors inside show what is asked with a budget of 0."""
-
-    def parse(text):
-        inside = text.replace("Pmax=?", "P>=0.9").replace("<=0", "<=B")
-        parse_quantile(text if text.startswith("quantile") else f"quantile(B, {inside})", walk)
-
-    refused_at("properties:quantiles", parse)
-
-
-@pytest.mark.slow
-def test_the_command_line_finds_quantiles(tmp_path):
-    (tmp_path / "line.prism").write_text(
-        "mdp\nconst double p;\nmodule m\n x : [0..3] init 0;\n [go] x<3 -> p : (x'=x+1) + 1-p : (x'=x);\n"
-        ' [stay] x=3 -> true;\nendmodule\nlabel "end" = x=3;\n'
-    )
-    run, file, data = CliRunner().invoke, str(tmp_path / "line.prism"), str(tmp_path / "counts.parquet")
-    simulated = ["simulate", file, "--at", "p=0.5", "-n", "2000", "--max-steps", "9", "--seed", "1", "-o", data]
-    assert run(app, simulated).exit_code == 0
-    text = 'quantile(B, P>=0.9 [ F<=B "end" ])'
-    found = run(app, ["certify", file, data, "-p", text, "--json"])
-    assert found.exit_code == 0, found.output
-    content = json.loads(found.stdout)
-    assert content["schema"] == "plumdp/quantile/1"
-    assert content["least"] <= next(n for n in range(99) if 1 - binom.cdf(2, n, 0.5) >= 0.9) <= content["most"]
-    assert content["most"] - content["least"] <= 2
-    both = plumdp("certify", file, data, "-p", text, "-p", 'Pmax=? [ F "end" ]')
-    assert (both.code, "ask for quantiles by themselves" in both.err) == (2, True)
-    said = plumdp("certify", file, data, "-p", text.replace("B,", "max B,"))
-    assert (said.code, "here the least is asked for, write min B" in said.err) == (2, True)
-    hopeless = plumdp("certify", file, data, "-p", "quantile(B, P>=0.9 [ F<=B x=0 & x=1 ])")
-    none = (
-        "There is no number of steps B with which some policy keeps P>=0.9 [ F<=B x=0 & x=1 ], with confidence 99.9 %."
-    )
-    assert (hopeless.code, " ".join(hopeless.out.split()).startswith(none)) == (1, True)

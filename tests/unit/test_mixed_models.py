@@ -324,13 +324,11 @@ class TestWhatFollows:
         rows = np.full(model.graph.n_transitions, 0.5)
         counts = pl.simulate(model, (TRUTH, rows), 300, rng=1, max_steps=60)
         assert pl.certify(model, counts, REACH).parameters == {}
-        assert "p" in pl.certify(model, counts, REACH, evidence={"p": (60, 100)}).parameters
         assert "p" in pl.learn(model, counts, misfit=0.01).parameters
 
     @pytest.mark.parametrize(
         ("options", "match"),
         [
-            ({"evidence": {"p": (6, 10)}}, r"evidence=.*: confidence_set='table' sees no parameters in this model"),
             ({"misfit": 0.01}, r"misfit=0.01: confidence_set='table' sees no expressions in this model"),
             (
                 {"relaxation": "rectangular"},

@@ -17,6 +17,7 @@ from tiers import examples
 
 from plumdp import ModelError, ParameterSpace, explore, parameters
 from plumdp.model.language.property import parse_predicate, parse_property
+from plumdp.model.language.threshold import parse_threshold
 from plumdp.model.objectives import Reach, Reward
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -398,7 +399,9 @@ def test_spaces_names_semicolons_and_comments_change_nothing(text):
 def test_a_comment_is_no_part_of_what_was_asked_and_a_name_is_no_comment():
     """Whoever prints an objective must not print words that nothing was asked of."""
     model = chain(labels={"a//b": goal})
-    assert parse_property('Pmax=? [ F "a//b" // P<=0.01 was certified as well\n]', model).text == 'Pmax=? [ F "a//b" \n]'
+    assert (
+        parse_property('Pmax=? [ F "a//b" // P<=0.01 was certified as well\n]', model).text == 'Pmax=? [ F "a//b" \n]'
+    )
     assert parse_threshold('P>=0.5 [ F "a//b" ] // surely', model).text == 'P>=0.5 [ F "a//b" ]'
 
 

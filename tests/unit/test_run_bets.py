@@ -15,7 +15,6 @@ from plumdp.confidence.run_bets import (
     capital_at,
     cell_edges,
     difference_ends,
-    log_evidence_outside,
     mean_ends,
     scores_of,
     value_ends,
@@ -152,14 +151,6 @@ def test_a_plan_that_comes_true_is_nearly_as_narrow_as_a_normal_interval(mean, w
         lower, upper = mean_ends(values, values, 0.05, 300)
         widths.append((upper - lower) / (2 * 1.96 * np.sqrt(mean * (1 - mean) / 300)))
     assert np.mean(widths) < widest
-
-
-def test_evidence_is_against_all_that_is_claimed():
-    values = np.tile([1.0, 1.0, 1.0, 0.0], 25)
-    for claimed, is_excluded in (((0.1, 0.5), True), ((0.5, 0.8), False), ((0.9, 1.0), True)):
-        assert (log_evidence_outside(values, values, claimed, 0.01, 100) >= np.log(100)) == is_excluded
-        lower, upper = mean_ends(values, values, 0.01, 100)
-        assert is_excluded == (upper < claimed[0] or lower > claimed[1])
 
 
 def draws(is_first, chance, task=None):

@@ -85,6 +85,6 @@ def test_the_command_says_what_holds_since_a_run(rows, tmp_path):
     saved = plumdp(*asked, "--since", "run 601", "-o", str(tmp_path / "result"))
     assert (saved.code, (tmp_path / "result").exists()) == (2, False)
     assert "--since and --output: ask one thing at a time" in saved.err
-    for option in (("--misfit", "0.1"), ("--confidence-set", "interval"), ("--evidence", "p=3/10"), ("--witness",)):
+    for option in (("--misfit", "0.1"), ("--confidence-set", "interval"), ("--witness",)):
         refused = plumdp(*asked, "--since", "run 601", *option)
         assert (refused.code, f"--since and {option[0]}: ask one thing at a time" in refused.err) == (2, True)

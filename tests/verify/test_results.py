@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from flint import fmpq
-from support.results import EVIDENCE, copy_of, files_of, result_of
+from support.results import copy_of, files_of, result_of
 from support.tampering import ANSWER, rejected
 from support.verified_results import (
     COST,
@@ -39,12 +39,6 @@ SAID = {  # how the sentence of a result begins, and what it is said to trust
     "chance": ("The policy's value lies between ", COUNTS_TRUSTED),
     "cost": ("The policy's value lies between ", COUNTS_TRUSTED),
     "misfit": ("The policy's value lies ", "no row is off by more than 0.01 from those of one point of the space"),
-    "studies": (
-        "The policy's value lies ",
-        "that p is the same in another study as in these data, with 3,050 successes in 10,000 independent trials, "
-        "whose number was fixed",
-        "that 0.5*(1 - q), or -1/2*q + 1/2, is the same in another study",
-    ),
     "once": ("The policy's value lies ", "no run tries an event twice"),
     "walk": ("The policy's value lies ", COUNTS_TRUSTED),
     "fixed": ("The policy's value lies ", COUNTS_TRUSTED),
@@ -89,7 +83,7 @@ TAMPERED = {  # tables of tests/texts/tampering.toml, with the result that is ch
     "table_with_ball": "table with a ball",
     "table_from_log": "table from a log",
     "table_of_costs": "rows with costs",
-} | {name: name for name in ("cost", "studies", "rewards", "once", "walk", "fixed", "twins", "complements", "least")}
+} | {name: name for name in ("cost", "rewards", "once", "walk", "fixed", "twins", "complements", "least")}
 
 
 @pytest.mark.parametrize("table", TAMPERED)
@@ -206,17 +200,6 @@ def test_certificates_of_other_data_or_of_objectives_without_a_text_are_refused(
     for certificate in (plumdp.conclude(other, PROPERTY), plumdp.conclude(learned, nameless)):
         with pytest.raises(DataError, match="make_witness takes what learn returned"):
             make_witness(learned, certificate)
-
-
-# Studies
-
-
-def test_the_studies_matter_for_what_is_proved(tmp_path):
-    """Without them the same ends do not follow, whether they are left out of one file or of both."""
-    folder = copy_of("studies", tmp_path)
-    assert list(files_of(folder)[1]["options"]["evidence"]) == [*EVIDENCE]
-    rewrite(folder, lambda w: w["set"].pop("studies"), lambda c: c["options"].update(evidence=None))
-    assert verify(folder).broken.layer in ("set", "bracket")
 
 
 def test_numbers_that_were_fixed_need_a_certificate_that_says_so(tmp_path):

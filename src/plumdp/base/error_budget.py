@@ -54,7 +54,7 @@ class ErrorBudget:
     """
 
     of_set: tuple[Share, ...]  # parts of the confidence set
-    beside: tuple[Share, ...] = ()  # tests of the model, and other studies
+    beside: tuple[Share, ...] = ()  # tests of the model, and bets on whole runs
     if_wrong: tuple[Share, ...] = ()  # bounds that are claimed of contradicted models only
 
     def __post_init__(self) -> None:

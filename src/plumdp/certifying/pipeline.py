@@ -23,7 +23,7 @@ it as on any other: they are about the policy that is returned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -77,7 +77,6 @@ def certify(
     confidence_set: Sets | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -117,9 +116,6 @@ def certify(
     misfit
         Largest total-variation error of every row of the model that the bounds tolerate. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
-    evidence
-        Successes and trials in other studies, by expression, such as {"p": (34, 210)} or {"1 - p": (176, 210)}: the
-        region is cut by an interval for each, and it is tested whether the study agrees with the data.
 
     Examples
     --------
@@ -144,7 +140,6 @@ def certify(
             confidence_set=confidence_set,
             events=events,
             misfit=misfit,
-            evidence=evidence,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 

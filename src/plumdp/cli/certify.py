@@ -1,6 +1,6 @@
 """``plumdp certify``: from a model and data to a policy with a guarantee, or to that of a given policy.
 
-It also decides which policy is better, keeps within thresholds, and finds budgets and net benefits. Each of these
+It also decides which policy is better, keeps within thresholds, and finds net benefits. Each of these
 prints and saves what is certified, and returns the exit code.
 """
 
@@ -19,7 +19,6 @@ from plumdp.cli.inputs import (
     load_objective,
     load_objectives,
     load_questions,
-    load_texts,
     objective_of,
     read_data,
     runs_of,
@@ -29,7 +28,6 @@ from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import (
     EXIT_CODES,
-    VERDICT_CODES,
     Result,
     code_of_difference,
     exit_code,
@@ -58,7 +56,6 @@ def certify(given: Options) -> int:
     _require_one_thing(given)
     require_output(given)
     for is_asked, answer in (
-        (_is_quantile(given), least_budgets),
         (given.willingness is not None, net_benefit),
         (given.subject_to, within_thresholds),
         (given.against is not None, improvement if given.policy is None else difference),
@@ -82,10 +79,6 @@ def certify(given: Options) -> int:
     return exit_code(results)
 
 
-def _is_quantile(given: Options) -> bool:
-    return any(text.lstrip().startswith("quantile") for text in given.property)
-
-
 def _require_one_thing(given: Options) -> None:
     """Refuse options if one of them would be ignored."""
     ways: dict[str, object] = {
@@ -93,7 +86,6 @@ def _require_one_thing(given: Options) -> None:
         "--subject-to": given.subject_to,
         "--against": given.willingness is None and given.against,
         "--relaxation all": given.relaxation == "all",
-        "--property quantile(…)": _is_quantile(given),
         "--since": bool(given.since),
     }
     others: dict[str, object] = {
@@ -103,7 +95,7 @@ def _require_one_thing(given: Options) -> None:
         "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
     }
-    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "evidence", "witness")}
+    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "witness")}
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
     if len(asked) > 1:
@@ -223,7 +215,7 @@ def _refuse_compared_tables(given: Options, model: ParametricMDP) -> None:
     """Refuse a witness of a comparison that verify does not know, before the data are read."""
     from plumdp.learning.methods import COMPARED_TABLES, chosen_kind
 
-    kind = chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit, given.evidence)
+    kind = chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit)
     if given.witness and kind == "table":
         raise DataError(f"--witness: verify does not know {COMPARED_TABLES}; leave it out")
 
@@ -267,24 +259,6 @@ def within_thresholds(given: Options) -> int:
     found = [plumdp.decisions.certify_within(learned, each, subject_to=given.subject_to) for each in objectives]
     code = _tell(given, learned, found, [each.certificate for each in found])
     return code or (0 if all(each.is_feasible for each in found) else _UNKNOWN)
-
-
-def least_budgets(given: Options) -> int:
-    """Find the least budgets that are asked for."""
-    from plumdp.model.language.threshold import is_quantile, parse_quantile
-    from plumdp.model.objectives import digest
-    from plumdp.model.question import ask_all
-
-    read, texts = load_texts(given)
-    others = [text for text in texts if not is_quantile(text)]
-    if others:
-        raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
-    questions = [parse_quantile(text, read) for text in texts]
-    objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
-    learned = learn(given, read, ask_all([*objectives.values()], read))
-    found = [plumdp.decisions.quantile(learned, each) for each in questions]
-    code = _tell(given, learned, found, [each.answer.answered for each in found])
-    return code if code == _CONTRADICTED else worst_code({VERDICT_CODES[each.possible] for each in found})
 
 
 def net_benefit(given: Options) -> int:

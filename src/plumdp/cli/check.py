@@ -1,37 +1,28 @@
 """``plumdp info`` tells what a model is.
 
-``plumdp check-model`` tests whether data contradict a model, or which of several candidates they leave.
+``plumdp check-model`` tests whether data contradict a model.
 
 ``plumdp advise`` says where the next data narrow a certificate most, and writes a policy to sample them by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 import plumdp
-from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import Sets, Status
-from plumdp.cli.errors import is_shared, where_given
+from plumdp.base.vocabulary import Status
 from plumdp.cli.inputs import (
     each_model,
-    how_read,
     learn,
     load_model,
     load_objective,
-    load_texts,
-    name_of_model,
     read_data,
 )
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
-from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.check import summarise
@@ -131,87 +122,19 @@ _LONGEST = 60  # text of a cell
 
 
 def check_model(given: Options) -> int:
-    """Print what data say against a model, or against several candidates; 3 if they contradict it, or all of them."""
+    """Print what data say against a model; 3 if they contradict it."""
     from plumdp.model.language.property import as_objectives
 
-    names, data = split(given.model, given.data)
-    candidates = [one for name in names for one in each_model(replace(given, model=name, data=data))]
-    if len(candidates) > 1:
-        return _compare(given, candidates)
-    (given,) = candidates
-    for name in ("confidence_set", "misfit"):
-        if getattr(given, name) and not is_shared(name):
-            raise DataError(f"{where_given(name)}: this is for several models, which are certified; leave it out")
     read, properties = load_model(given)
     objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
     counts = read_data(given, read)
     learned = plumdp.learn(read, counts, confidence=given.confidence, objectives=objectives)
-    runs = plumdp.data.read_whole_runs(read, [*given.data], **how_read(given)) if "history" in given.tie else None
-    check = plumdp.check_model(learned, ties=[each for each in given.tie if each != "history"], runs=runs)
+    check = plumdp.check_model(learned)
     if given.json:
         print_json([check.to_dict()], one=True)
     else:
         _print(check)
     return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
-
-
-def split(model: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the models, which come first, and the data, which begin with the first file of counts or logs.
-
-    >>> split("tied.prism", ["free.py:model", "betting:5", "runs.parquet", "more.csv"])
-    (['tied.prism', 'free.py:model', 'betting:5'], ['runs.parquet', 'more.csv'])
-    """
-    n_models = next((place for place, text in enumerate(others) if not _is_model(text)), len(others))
-    if n_models == len(others):
-        raise ModelError(f"{others[-1]}: give data after the models: a file of counts, or logs")
-    return [model, *others[:n_models]], [*others[n_models:]]
-
-
-def _is_model(text: str) -> bool:
-    """Return whether an argument names a model: a file that is read as one, a Python file, or a case study."""
-    from plumdp.case_studies import is_case_study
-    from plumdp.model.readers.read import READERS
-
-    return ".py:" in text or Path(text).suffix in (*READERS, ".py") or is_case_study(text)
-
-
-def _compare(given: Options, candidates: Sequence[Options]) -> int:
-    """Test and certify several candidates from one log, with the error divided among them."""
-    if given.tie:
-        raise DataError("--tie: test one model at a time")
-    read, counts, texts = {}, {}, dict[str, str]()
-    for one in candidates:
-        name = name_of_model(one)
-        read[name], (texts[name], *_) = load_texts(one)
-        counts[name] = read_data(one, read[name])
-    LOGGER.info("certifying %d models", len(candidates))
-    comparison = plumdp.compare_models(
-        read,
-        counts,
-        _one_text(texts),
-        confidence=given.confidence,
-        confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
-        misfit=given.misfit,
-    )
-    if given.json:
-        print_json([comparison.to_dict()], one=True)
-    else:
-        console = standard_output()
-        console.print(prose(comparison.sentence, style="bold" if comparison.possible else "bold red"))
-        page = comparison.page()
-        print_table(console, _one_text(texts), page.header, page.rows)
-        console.print(grid(page.facts))
-    return 0 if comparison.possible else EXIT_CODES[Status.CONTRADICTED]
-
-
-def _one_text(texts: dict[str, str]) -> str:
-    """Return the question to all models, if it is the same."""
-    distinct = dict.fromkeys(texts.values())
-    if len(distinct) > 1:
-        raise ModelError(
-            f"the models come with different properties; choose one with --property: {'; '.join(distinct)}"
-        )
-    return next(iter(distinct))
 
 
 def _print(check: ModelCheck) -> None:

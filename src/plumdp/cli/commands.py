@@ -86,8 +86,8 @@ COMMANDS = {
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
         "plumdp certify model.prism log.csv --against practice",
-        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known, and "
-        "quantile(B, P>=0.9 [ F<=B \"goal\" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the "
+        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known. "
+        "Ends with 0 if certified or yes, 1 if no, 3 if the "
         "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
         {
@@ -96,14 +96,11 @@ COMMANDS = {
         },
     ),
     "check-model": Command(
-        "check", {"model": "MODEL...", "data": "DATA..."},
-        "property tie json model log confidence confidence_set misfit",
-        "Test whether data contradict a model, or which of several candidates, and say what is wrong.",
-        "plumdp check-model betting:25 runs.parquet\nplumdp check-model tied.prism free.prism runs.parquet\n"
-        "plumdp check-model model.py:build runs.parquet -c k=0:2",
-        "Several models, or a range of a constant, are candidates: each is tested and certified with its share of the "
-        "error. All bounds hold jointly, each if its model is correct, so that you may choose a model after looking. "
-        "Ends with 0, and with 3 if the data contradict the model, or all models.",
+        "check", {"model": "MODEL", "data": "DATA..."},
+        "property json model log confidence",
+        "Test whether data contradict a model, and say what is wrong.",
+        "plumdp check-model betting:25 runs.parquet",
+        "Ends with 0, and with 3 if the data contradict the model.",
         {"property": "What the model is for: tests are sharp there. Repeat for more."},
     ),
     "advise": Command(
@@ -139,7 +136,7 @@ COMMANDS = {
             "model": "An interval model: .umb, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
-            "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .drn).",
+            "output": "A file: the policy (.csv, .json, .txt, .py, .rules) or the model (.umb, .drn).",
         },
     ),
     "export": Command(
@@ -147,22 +144,7 @@ COMMANDS = {
         "Write the policy of a result for other tools.",
         "plumdp export result -o policy.py",
         "The policy is that of the certificate, in every state. No data are needed.",
-        {"output": "A file for the policy: .csv, .txt (PRISM), .py, .c or .st (a function) or .rules (text)."},
-    ),
-    "audit": Command(
-        "saved", {"result": "RESULT", "data": "[RUNS...]"},
-        "range expected margin json column state action form text confidence",
-        "Bound the value of a certified policy from new runs alone, and say whether they contradict the certificate.",
-        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --margin 0.05",
-        "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 3 "
-        "if the runs contradict the certificate, and otherwise with 0.",
-        {
-            "data": "New runs under the policy: logs that name run and step of each row.",
-            "expected": "How many runs you announced before there were any, if they are numbered in the order in which "
-            "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
-            "margin": "Say about how many runs would show that the value is this far outside of the certified bounds. "
-            "Works without runs; with some, it uses how much their returns vary.",
-        },
+        {"output": "A file for the policy: .csv, .txt (PRISM), .py (a function) or .rules (text)."},
     ),
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
@@ -225,9 +207,10 @@ COMMANDS = {
 }  # fmt: skip
 
 REMOVED = {  # what to type instead of commands that there were
+    "audit": "plumdp certify MODEL RUNS... --policy NAME --announced --column arm=COLUMN (bets on whole runs)",
     "certify-many": "plumdp certify MODEL DATA... -o FOLDER, once for each",
     "compare": "plumdp certify MODEL DATA... --relaxation all",
-    "compare-models": "plumdp check-model MODEL... DATA...",
+    "compare-models": "plumdp certify MODEL DATA... --confidence NUMBER, once for each, with the error divided",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",
     "improve": "plumdp certify MODEL DATA... --against practice",
     "online": "plumdp.learn_online(model, environment, objective) in Python",
@@ -246,7 +229,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--end": "--table end=FORMULA",
     "--first": "--table first=N",
     "--gaps": "--cut-off unrelated",
-    "--history": "--tie history",
+    "--history": "plumdp.check_model(learned, runs=plumdp.data.read_whole_runs(model, data)) in Python",
     "--initial": "--table initial.NAME=VALUE",
     "--metrics": "-o FILE",
     "--nature": "Pmaxmin or Pmaxmax in the property, whose second word is nature's",
@@ -254,6 +237,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--plan": "--margin DEVIATION",
     "--run": "--column episode=COLUMN",
     "--step": "--column step=COLUMN",
+    "--tie": "plumdp.check_model(learned, runs=…) in Python for history; no other ties are tested",
     "--threads": "PLUMDP_THREADS=N before the command",
     "--values": "plumdp.stages.solve or plumdp.stages.evaluate in Python, which bound the value of each state",
     "--window": "--since 'last N'",

@@ -108,9 +108,8 @@ _NAMES = {
     "actions": "action",
     "constants": "constant",
     "rng": "seed",
-    "ties": "tie",
 }
-_NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
+_NAMES |= {"return_range": "range", "table": "DATA", "gaps": "cut_off"}
 _NAMES |= {"run": "column episode", "step": "column step"}
 _NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
@@ -134,8 +133,8 @@ _OF_OTHERS = (  # texts of Typer
 def in_command_line_words(*parts: str | Option) -> str:
     """Return a message with its options as they are written on the command line.
 
-    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("evidence"))
-    '--misfit 1: leave out --evidence'
+    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("confidence_set"))
+    '--misfit 1: leave out --confidence-set'
     """
     message = "".join(part if isinstance(part, str) else _spelled(part) for part in parts)
     for pattern, words in _OF_OTHERS:

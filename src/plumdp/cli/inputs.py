@@ -54,9 +54,7 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     LOGGER.info("reading the model %s", name_of_model(given))
     first, *others = ranges(given.constant)
     if others:
-        raise ModelError(
-            "--constant: this command takes one value for each constant; certify, check-model and info take ranges"
-        )
+        raise ModelError("--constant: this command takes one value for each constant; certify and info take ranges")
     read, properties = (table_of(given), []) if is_log(given.model) else load_source(given.model, first)
     try:
         read = cut_model(read, given.space)
@@ -382,6 +380,5 @@ def learn_from(
         confidence=given.confidence,
         confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
         misfit=given.misfit,
-        evidence=given.evidence,
         witness=given.witness,
     )

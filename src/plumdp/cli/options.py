@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
-from plumdp.cli.texts import TABLE, TEXT, action_map, evidence_of, gaps_of, pairs, state_maps, values_of, willingness_of
+from plumdp.cli.texts import TABLE, TEXT, action_map, gaps_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
@@ -122,10 +122,6 @@ class Options:
         "question", "--willingness FROM:TO", "Of two properties, such as health and cost: which policy has the largest "
         "net benefit, from where to where in the willingness to pay for the first. Policies then count no steps.",
         parse=willingness_of)
-    tie: Sequence[str] = option(
-        "", "--tie TEXT", "A tie to test that the model does not have: a state variable that rows might not depend on, "
-        "or two actions whose rows might be the same, as in 'walk = run'; or history: whether the next state depends "
-        "on the step before as well, from whole runs. Repeat for more.", ())
     at: Mapping[str, str] = option(
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
@@ -155,7 +151,7 @@ class Options:
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
         "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "
-        "Storm, .txt of PRISM, .py, .rules, .c, .st), or the learned intervals (.umb, .drn).", common=True)
+        "Storm, .txt of PRISM, .py, .rules), or the learned intervals (.umb, .drn).", common=True)
     force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
     witness: bool = option(
         "result", "--witness", "Add to the folder what others need to check the result with plumdp verify.", False)
@@ -163,7 +159,7 @@ class Options:
 
     constant: Mapping[str, str] = option(
         "model", "--constant --const -c NAME=VALUE", "Value of an undefined constant, or of an argument of a function "
-        "in Python; commas or repeats for more. certify, check-model and info also take ranges: N=4:6, or N=4:2:10 in "
+        "in Python; commas or repeats for more. certify and info also take ranges: N=4:6, or N=4:2:10 in "
         "steps of 2.", {}, parse=partial(pairs, "--constant"), common=True)
     space: Sequence[str] = option(
         "model", "--space CONSTRAINT", "What you know of the parameters: a linear constraint, such as 'crash<=0.2' or "
@@ -244,9 +240,6 @@ class Options:
     misfit: float = option(
         "set", "--misfit", "Largest total-variation error of every row of the model that the bounds tolerate, such as "
         "0.01.", 0.0)
-    evidence: Mapping[str, tuple[int, int]] = option(
-        "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Successes and trials in other studies, of a parameter or a "
-        "sum of parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
     verbose: int = option("frame", "--verbose -v", "Print progress on standard error; -vv also prints times.", 0)
 # fmt: on

@@ -113,6 +113,6 @@ def write_model(model: IntervalModel, file: Path | None) -> str:
 def write_policy(policy: plumdp.PolicyTable, file: Path) -> str:
     """Write a policy to a file, and say so."""
     plumdp.exchange.write_policy(policy, file)
-    is_tree = file.suffix.lower() in (".py", ".rules", ".c", ".st")
+    is_tree = file.suffix.lower() in (".py", ".rules")
     size = f", {policy.tree.size}, checked in every state" if is_tree else ""
     return f"{file}: policy, {number_of(len(policy), 'state')}{size}"

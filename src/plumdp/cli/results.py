@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
     from plumdp.certifying.improvement import Improvement
     from plumdp.certifying.net_benefit import NetBenefit
-    from plumdp.certifying.quantile import FoundQuantile
     from plumdp.certifying.thresholds import Decision
     from plumdp.explaining.predicted_width import DecidingRuns
 
@@ -126,7 +125,7 @@ def with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
 
 
 def print_decisions(
-    decisions: Sequence[Difference | Improvement | Constrained | NetBenefit | FoundQuantile],
+    decisions: Sequence[Difference | Improvement | Constrained | NetBenefit],
     more: Sequence[DecidingRuns | None],
     *,
     as_json: bool,

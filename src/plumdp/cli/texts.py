@@ -1,4 +1,4 @@
-"""Reads texts that options take: pairs, mappings of the columns of a log, evidence, and ranges of constants."""
+"""Reads texts that options take: pairs, mappings of the columns of a log, and ranges of constants."""
 
 from __future__ import annotations
 
@@ -89,24 +89,6 @@ def willingness_of(text: str) -> tuple[float, float]:
     except ValueError:
         raise DataError(f"--willingness {text}: write FROM:TO, such as 0:50000") from None
     return start, end
-
-
-def evidence_of(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return successes and trials by expression, of texts such as p=34/210.
-
-    >>> evidence_of(["p=34/210", "1 - q = 5/10"])
-    {'p': (34, 210), '1 - q': (5, 10)}
-    """
-    studies: dict[str, tuple[int, int]] = {}
-    for text in texts:
-        expression, _, counts = (part.strip() for part in text.rpartition("="))
-        successes, _, trials = (part.strip() for part in counts.partition("/"))
-        if not (expression and successes.isdecimal() and trials.isdecimal()):
-            raise DataError(f"--evidence {text}: write EXPRESSION=SUCCESSES/TRIALS, such as p=34/210")
-        if expression in studies:
-            raise DataError(f"--evidence {text}: {expression} is given twice; add up successes and trials")
-        studies[expression] = int(successes), int(trials)
-    return studies
 
 
 def state_maps(texts: Sequence[str]) -> dict[str, str | list[float]]:

@@ -13,7 +13,7 @@ Fractions are fixed beforehand, so that the order of the numbers makes no differ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, log, nextafter
+from math import log, nextafter
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ They are exact floats, and at most a factor of 1.5 apart. The smallest is the be
 
 _SMALLEST = UNDERFLOW  # instead of a mean of 0, of which a larger one is an outer approximation
 _HALVINGS = 45  # of the distance to a bound, which is then off by less than 10^-13
-_MOST = 10**15  # numbers; a bound that needs more is out of reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,55 +75,9 @@ def log_capital(seen: Tally, mean: float) -> float:
     return _mixed(log_capitals(seen, mean))
 
 
-def evidence_outside(lower: Tally, upper: Tally, claimed: tuple[float, float]) -> float:
-    """Return a lower bound on the logarithm of an e-value against all means between two claimed numbers.
-
-    Each number is known to be between its value in ``lower`` and that in ``upper``. Of means in between, bets on larger
-    numbers win least at the upper end, and bets on smaller ones at the lower end.
-    """
-    larger = log_capital(lower, min(max(claimed[1], 0.0), 1.0))
-    smaller = log_capital(_mirrored(upper), _gap(min(max(claimed[0], 0.0), 1.0)))
-    return _rounded_down(float(np.logaddexp(larger, smaller)) - log(2))
-
-
 def mean_bounds(lower: Tally, upper: Tally, error: float) -> tuple[float, float]:
     """Return bounds between which the mean lies at all times at once, but for a probability of at most the error."""
     return _lower_bound(lower, error), min(1.0, _gap(_lower_bound(_mirrored(upper), error)))
-
-
-def numbers_to_exclude(claimed: tuple[float, float], deviation: float, error: float, spread: float = 1.0) -> int | None:
-    """Return about how many numbers tell that a mean is so far outside of what is claimed; None if none is.
-
-    Numbers take two values, such that ``spread`` is their standard deviation, or the largest there can be is.
-    The answer is for the side that takes longer.
-    """
-    sides = [(mean, mean + deviation) for mean in (claimed[1], 1 - claimed[0])]
-    needed = [_needed(mean, truth, error, spread) for mean, truth in sides if 0 <= mean < truth <= 1]
-    return max(needed, default=None)
-
-
-def _needed(mean: float, truth: float, error: float, spread: float) -> int:
-    """Return after how many numbers the expected logarithm of the capital is enough, and a large one is likely."""
-    low, high = _two_values(truth, spread)
-    share = (truth - low) / (high - low) if low < high else 1.0
-    fractions, mean = np.array(FRACTIONS), max(mean, _SMALLEST)
-    won, lost = (np.log(np.maximum(multiplied(fractions, x, mean), _SMALLEST)) for x in (high, low))
-    growth = share * won + (1 - share) * lost
-    few, many = 0.0, float(_MOST)
-    while many - few > max(0.5, 1e-3 * many):
-        middle = (few + many) / 2
-        few, many = (few, middle) if _mixed(middle * growth) >= log(1 / equal_parts(error, 2)) else (middle, many)
-    return ceil(max(many, log(0.5) / log(1 - share) if share < 1 else 1.0))
-
-
-def _two_values(mean: float, spread: float) -> tuple[float, float]:
-    """Return two numbers from 0 to 1 between which a law with this mean has this standard deviation, or the largest.
-
-    Its variance is the product of the distances of both from the mean.
-    """
-    variance, high = min(spread**2, mean * (1 - mean)), min(mean + spread, 1.0)
-    low = max(mean - variance / (high - mean), 0.0) if high > mean else mean
-    return low, min(mean + variance / (mean - low), 1.0) if low < mean else high
 
 
 def _lower_bound(seen: Tally, error: float) -> float:
@@ -151,8 +104,3 @@ def _mirrored(seen: Tally) -> Tally:
 def _gap(mean: float) -> float:
     """Return an upper bound on one minus a mean."""
     return nextafter(1 - mean, 2)
-
-
-def p_value(log_evidence: float) -> float:
-    """Return the p-value, an upper bound, of an e-value that is given by a lower bound on its logarithm."""
-    return min(1.0, exp(-log_evidence) * UP) if log_evidence > 0 else 1.0

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from math import ceil, log
-from statistics import NormalDist
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from plumdp.model.graph import BoolArray
 _CELLS = 8  # for each square root of a run
 _MOST_CELLS = 1 << 14
 _HALVINGS = 40  # of a cell
-_OVER_NORMAL = 1.15  # of the width of normal intervals
 _ROUNDINGS = 32  # of each factor: five, of which three count seven times where most of the capital is lost
 _MOST = 0.875  # of the capital that a run may lose
 _CLOSEST = 1e-9  # to the least value that a mean is taken to be, so that no size is infinite
@@ -50,25 +48,6 @@ def mean_ends(lower: FloatArray, upper: FloatArray, error: float, planned: float
     side, least = equal_parts(error, 2), np.zeros(len(lower))
     mirrored = _lower_end(-upper, least - 1, side, planned, (-1.0, 0.0))
     return _lower_end(lower, least, side, planned, (0.0, 1.0)), -mirrored
-
-
-def log_evidence_outside(lower: FloatArray, upper: FloatArray, claimed: Range, error: float, planned: float) -> float:
-    """Return a lower bound on the logarithm of an e-value against all means of [0, 1] between two claimed numbers.
-
-    Sizes are for an error by which the claim would be rejected.
-    """
-    low, high = (min(max(end, 0.0), 1.0) for end in claimed)
-    won, goal = 0.0, 1 / equal_parts(error, 2)
-    for value, least, mean in ((lower, 0.0, high), (-upper, -1.0, -low)):
-        floor, sizes = np.full(len(value), least), np.empty((2, len(value)))
-        won += bet_against(value, floor, mean, goal, planned, _prior((least, least + 1)), sizes) / 2
-    return log(won) - _off(len(lower)) - 1e-12
-
-
-def estimate_visible(claimed: Range, n: int, error: float, spread: float) -> float | None:
-    """Return about how far outside of what is claimed a mean of [0, 1] is told by n runs in half of all cases."""
-    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - equal_parts(error, 2)) * spread / math.sqrt(n)
-    return far if far <= max(claimed[0], 1 - claimed[1]) else None
 
 
 def _lower_end(value: FloatArray, least: FloatArray, of_side: float, planned: float, within: Range) -> float:

@@ -161,7 +161,6 @@ class Counted:
     questions: tuple[Question, ...] = ()  # that were announced
     directions: Directions | None = None  # in which to be narrow, for the questions
     misfit: float = 0.0  # constraints are widened by it later, and must be made for that
-    has_studies: bool = False  # whether evidence of other studies takes a share
     events: Events | None = None  # to be counted, if others than those of the model
     has_cells: bool = False  # whether bets are placed in cells of the space
     has_paths: bool = False  # whether there is a likelihood of rows with hidden paths
@@ -172,9 +171,8 @@ class Counted:
         return self.cache.model
 
     def divided(self, budget: ErrorBudget) -> ErrorBudget:
-        """Return the budget of a set beside tests of the numbers that the model fixes, and beside other studies."""
+        """Return the budget of a set beside tests of the numbers that the model fixes, and beside whole runs."""
         budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
-        budget = beside_studies(budget) if self.has_studies else budget
         runs = [question.runs for question in self.questions if question.runs is not None]
         return beside_runs(budget, runs, self.model.graph.n_states) if runs else budget
 
@@ -219,12 +217,3 @@ def beside_runs(budget: ErrorBudget, runs: Sequence[HasExpected], n_states: int)
     of_set = tuple(each._replace(fraction=(1 - share) * each.fraction) for each in budget.of_set)
     of_runs = Share("run_bets", share * budget.confidence_set, "bets on whole runs")
     return replace(budget, of_set=of_set, beside=(of_runs, *budget.beside))
-
-
-def beside_studies(budget: ErrorBudget) -> ErrorBudget:
-    """Return the budget beside evidence from other studies, which has half of the largest part of the set."""
-    largest = max(budget.of_set, key=lambda share: share.fraction)
-    half = largest.fraction / 2
-    of_set = tuple(share._replace(fraction=half) if share is largest else share for share in budget.of_set)
-    evidence = Share("evidence", half, "evidence from other studies")
-    return replace(budget, of_set=of_set, beside=(evidence, *budget.beside))

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.same_files import LogFile
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.text import listing, number_of, one_line
 from plumdp.model.values import Codes, shown
@@ -28,7 +27,6 @@ class WholeRuns:
     state: Codes  # (n_rows)
     action: Codes  # (n_rows): -1 in the last row of each run
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
-    files: tuple[LogFile, ...] = ()
     expected: float | None = None  # runs that were announced before there were any; then names put runs in order
     return_range: tuple[float, float] | None = None  # between which all returns lie, if somebody said so beforehand
     arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began

@@ -30,7 +30,6 @@ from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
 from plumdp.data.names import quoted
 from plumdp.data.run_record import WholeRuns
-from plumdp.data.same_files import LogFile, describe_files
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
 from plumdp.model.gaps import refuse_gaps
@@ -111,11 +110,11 @@ def read_whole_runs(
     if form == "transitions":
         after = _states(rows, matcher, model, next_columns(model.graph))
         _require_connected(rows, state, after, model.graph)
-        made = _with_ends(rows, state, action, after, only_ordered, describe_files(log.files))
+        made = _with_ends(rows, state, action, after, only_ordered)
     else:
         action[rows.last] = -1
         bounds, names = np.append(rows.first, len(state)), block[EPISODE][rows.first]
-        made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(log.files))
+        made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered)
     values: dict[str, Any] = {name: _once(rows, f"{name} of the run") for name in of_runs}
     if "arm" in values:
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
@@ -222,14 +221,12 @@ def _require_connected(rows: _OrderedRows, state: Codes, after: Codes, graph: Gr
         raise DataError(f"{rows.place(row)}: the step leads to ({led_to}), but the next one is taken in ({next_row})")
 
 
-def _with_ends(
-    rows: _OrderedRows, state: Codes, action: Codes, after: Codes, only_ordered: bool, files: tuple[LogFile, ...]
-) -> WholeRuns:
+def _with_ends(rows: _OrderedRows, state: Codes, action: Codes, after: Codes, only_ordered: bool) -> WholeRuns:
     """Return transitions as runs, with the state behind the last step of each as a row of its own."""
     row = np.insert(np.arange(len(state)), rows.last + 1, rows.last)
     is_end = np.insert(np.zeros(len(state), dtype=np.bool_), rows.last + 1, True)
     bounds = np.append(rows.first, len(state)) + np.arange(len(rows.first) + 1)
     states, actions = np.where(is_end, after[row], state[row]), np.where(is_end, -1, action[row])
     return WholeRuns(
-        rows.block[EPISODE][rows.first], bounds, rows.block[STEP][row] + is_end, states, actions, only_ordered, files
+        rows.block[EPISODE][rows.first], bounds, rows.block[STEP][row] + is_end, states, actions, only_ordered
     )

@@ -16,8 +16,8 @@ from plumdp.confidence.contrasts import Contrast
 from plumdp.data.quality import DataQuality
 from plumdp.data.run_record import WholeRuns
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, first_of_best, in_words
+from plumdp.fit.memory import MemoryTest, memory_test
 from plumdp.fit.model_fit import ModelFit
-from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
 from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.fit.residuals import ClassOutcomes, cell_residuals, class_residuals, row_residuals
 from plumdp.learning.learned import Learned, of_learned
@@ -156,8 +156,8 @@ class ModelCheck:
     ``diagnosis`` is empty unless the model is contradicted. Its first sentence is the finding, the others what to try.
     ``suspicion`` is an explanation that stands out if the model is not contradicted. Mostly it is empty. ``residuals``
     are at the most likely parameters, in the order of their evidence less the logarithm of how many there are of their
-    kind. They say where to look, but they are not tests. ``proposals`` are the tests of ties that were proposed, each
-    with a p-value of its own, and that of memory, which is part of the model's.
+    kind. They say where to look, but they are not tests. ``memory`` is the test that the step before does not matter,
+    which is part of the model's test if whole runs were given.
     """
 
     picture: ClassVar = "residuals"
@@ -171,7 +171,7 @@ class ModelCheck:
     estimate: Mapping[str, float]  # most likely values in the region, or anywhere if the model is contradicted
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
-    proposals: tuple[ProposalTest, ...] = ()
+    memory: MemoryTest | None = None
     assumptions: tuple[str, ...] = ()
     visible_error: float | None = None  # of a row, below which the test hardly shows it, about: an estimate
     unknown: str = "parameters"  # what the model leaves open: its parameters, or its rows
@@ -208,7 +208,8 @@ class ModelCheck:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             outside = "" if self.is_inside else "; this is outside of its parameter space"
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
-        facts += [("proposal", test.sentence(self.confidence)) for test in self.proposals]
+        if self.memory is not None:
+            facts.append(("memory", self.memory.sentence(self.confidence)))
         facts.append(("data", str(self.data_quality)))
         facts += [("assuming", each) for each in self.assumptions]
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
@@ -230,7 +231,7 @@ class ModelCheck:
     SCHEMA: ClassVar[str] = "plumdp/check/1"
     TOLD: ClassVar[str] = (
         "contradicted=is_contradicted p_value visible_error confidence diagnosis suspicion estimate residuals "
-        "proposals assumptions data_quality"
+        "memory assumptions data_quality"
     )
     __str__ = as_text
     _repr_html_ = as_html
@@ -243,7 +244,7 @@ class ModelCheck:
 
 @of_learned
 @working("testing the model")
-def check_model(learned: Learned, *, ties: Sequence[str] = (), runs: WholeRuns | None = None) -> ModelCheck:
+def check_model(learned: Learned, *, runs: WholeRuns | None = None) -> ModelCheck:
     """Return whether the data contradict the model, with a p-value and a diagnosis.
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
@@ -252,10 +253,6 @@ def check_model(learned: Learned, *, ties: Sequence[str] = (), runs: WholeRuns |
 
     Parameters
     ----------
-    ties
-        Ties to test that the model does not have: a state variable, such as "x", that rows might not depend on, or two
-        actions, such as "walk = run", whose rows might be the same. They are no part of the test of the model, and
-        divide an error of their own.
     runs
         The runs of these data (``plumdp.data.read_whole_runs``), to test whether the next state depends on the step
         before as well. This test then has half of the error.
@@ -268,15 +265,14 @@ def check_model(learned: Learned, *, ties: Sequence[str] = (), runs: WholeRuns |
     >>> print(check_model(learn(study.model, counts)).headline)  # doctest: +ELLIPSIS
     The data do not contradict the model at confidence 99.9 %, though an error of less than about ...
     """
-    proposed = tie_tests(learned.model.counted.graph, learned.counts, ties)
-    check = replace(_checked(learned), proposals=proposed)
+    check = _checked(learned)
     return check if runs is None else _with_memory(check, memory_test(learned.model, runs))
 
 
-def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
+def _with_memory(check: ModelCheck, memory: MemoryTest) -> ModelCheck:
     """Return the check with the test of memory, each of both at half of the error."""
     memory = replace(memory, p_value=min(1.0, 2 * memory.p_value))
-    check = replace(check, proposals=(*check.proposals, memory))
+    check = replace(check, memory=memory)
     if check.p_value is None:
         return check
     both = replace(check, p_value=min(2 * check.p_value, memory.p_value))

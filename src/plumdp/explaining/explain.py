@@ -168,8 +168,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
-    of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
-    of_learning |= {"witness": options.get("witness", False)}
+    of_learning: Any = {name: options[name] for name in _LEARNING} | {"witness": options.get("witness", False)}
     questions = _announced(model, certificate)
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)

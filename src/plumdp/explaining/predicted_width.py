@@ -117,11 +117,10 @@ class Predictor:
         learned, question = self.learned, self.question
         solvers = {(question.model, question.objective): learned.at_points(question)}
         cache, directions = learned.cache or ModelCache(learned.model), value_directions([question], solvers)
-        given = Counted(cache, counts, learned.error, (question,), directions, has_studies=bool(learned.studies))
+        given = Counted(cache, counts, learned.error, (question,), directions)
         given = replace(given, has_paths=bool(learned.budget["paths"]))
         measured = SETS[learned.kind](given)
-        constraints = (*measured.constraints, *learned.studies)
-        region = find_region(learned.model.space, learned.model.asked_expressions, constraints)
+        region = find_region(learned.model.space, learned.model.asked_expressions, measured.constraints)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf

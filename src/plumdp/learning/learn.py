@@ -1,16 +1,11 @@
-"""Makes the confidence set and the region of the parameters from counts, and tests the model.
-
-Evidence from other studies cuts the region, and is tested against the data.
-"""
+"""Makes the confidence set and the region of the parameters from counts, and tests the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from plumdp.base.clock import Clock
-from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
@@ -19,7 +14,6 @@ from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import LevelSet, uses_cells
 from plumdp.confidence.sets import Counted, Evidence, ModelCache
-from plumdp.confidence.studies import Study, studies_of
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.log import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
@@ -41,15 +35,12 @@ from plumdp.learning.methods import (
 )
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model.events import Events
-from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, ask_all
 from plumdp.model.views import seen_as
-from plumdp.region.build import project
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.find import find_region
 from plumdp.region.shapes import Region
-from plumdp.result.printing import outward
 from plumdp.tables.fit import view_fit
 
 _MOST = 3  # findings
@@ -77,7 +68,6 @@ def learn(
     confidence_set: Sets | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -97,7 +87,7 @@ def learn(
         Use only proofs that ``decisions.make_witness`` can write down for others to check, and refuse questions for
         which there are none: no bets are placed in cells of the space, and rows with hidden paths count by intervals
         alone, so that bounds from few data, or from data without an order, may be wider. Certificates then say so.
-    confidence, confidence_set, events, misfit, evidence
+    confidence, confidence_set, events, misfit
         As in ``certify``.
 
     Examples
@@ -116,11 +106,11 @@ def learn(
     require_model("learn", model)
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    kind = chosen_kind(model, confidence_set, events, misfit, evidence)
+    kind = chosen_kind(model, confidence_set, events, misfit)
     is_table, model = model.counted.is_table, _view(model, kind, like)
     counted = model.counted
     _check_rewards(counted, data, kind, misfit)
-    cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
+    cache = _model_cache(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = with_practice(ask_all(objectives, model), data, is_table=is_table)
     if witness:
@@ -145,8 +135,7 @@ def learn(
     if has_cells or (is_asked and data.pilot is None):  # cells ask in an order that data decide, and have no witness
         directions = None if witness else DirectionsAnywhere(questions, solvers)
     announced = questions if is_asked else ()
-    stated = float(misfit), bool(studies), events, has_cells, has_paths
-    given = Counted(cache, data, error, announced, directions, *stated)
+    given = Counted(cache, data, error, announced, directions, float(misfit), events, has_cells, has_paths)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
     found = SETS[kind](given)
     if any(question.runs is not None for question in given.questions):
@@ -168,13 +157,11 @@ def learn(
         rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
-        studies=with_errors(studies, found.budget.error_of("evidence", error)) if studies else (),
         cache=cache,
         options={
             "confidence_set": kind,
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
-            "evidence": {text: list(map(int, counts)) for text, counts in evidence.items()} if evidence else None,
             **({"witness": True} if witness else {}),
         },
         left_out=left_out and f"{left_out}, of which verify knows no proof",
@@ -182,9 +169,7 @@ def learn(
     learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
     if of_runs := next((each.contradiction for each in found.of_kind(RunEnds) if each.contradiction), ""):
         learned = replace(learned, region=replace(learned.conflict or NOTHING_FITS, of_runs=of_runs))
-    return replace(
-        with_studies(learned) if studies else learned, model=model
-    )  # up to here it is the model of the counts
+    return replace(learned, model=model)  # up to here it is the model of the counts
 
 
 def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
@@ -309,75 +294,3 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
         return findings
     would_fit = f"the data would not contradict a model whose rows may be off by {off:g}: a misfit of {off:g} or more"
     return (*findings, would_fit)
-
-
-_OPTION = Option("evidence")
-_TOGETHER = "the other studies and these data exclude each other: leave out evidence, or ask what differs"
-
-
-def allowed_studies(
-    model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None, kind: Sets, misfit: float
-) -> tuple[Study, ...]:
-    """Return the studies that evidence is about, or refuse evidence for sets beside which nothing is proved for it."""
-    if evidence and kind == TABLE:
-        why = ": the rows of this model have no parameters; leave it out"
-        seen = (": ", Option("confidence_set", kind), " sees no parameters in this model; leave out one of both")
-        raise DataError(Option("evidence", evidence), *((why,) if model.source is None else seen))
-    if evidence and misfit:
-        off = Option("misfit", misfit)
-        raise DataError(off, ": rows that are off need not have the parameters of another study; leave out ", _OPTION)
-    return studies_of(model, evidence)
-
-
-def with_errors(studies: Sequence[Study], error: float) -> tuple[Study, ...]:
-    """Return studies that divide an error equally."""
-    return tuple(replace(study, error=equal_parts(error, len(studies))) for study in studies)
-
-
-def with_studies(learned: Learned) -> Learned:
-    """Return the result with its region cut by its studies, which become assumptions, or a conflict that names them."""
-    whole, studies, clock = learned.region, learned.studies, Clock(dict(learned.seconds))
-    if isinstance(whole, Conflict):
-        return learned
-    table = ExpressionTable.build([study.expression for study in studies], learned.model.space.names)
-    lower, upper = project(whole, table)
-    ranges = [*zip(lower.tolist(), upper.tolist(), strict=True)]
-    of_data = float(1 - learned.budget["evidence"]) * learned.error
-    p_values = [study.p_value(low, high, of_data) for study, (low, high) in zip(studies, ranges, strict=True)]
-    find = partial(find_region, learned.model.space, learned.model.asked_expressions)
-    region = find((*learned.bounds.constraints, *studies))
-    clock.lap("region")
-    if not isinstance(region, Conflict):
-        words = tuple(map(_assumption, studies, p_values))
-        return replace(learned, region=region, rests_on=(*learned.rests_on, *words), seconds=clock.laps)
-    each = [*zip(studies, ranges, p_values, strict=True)]
-    alone = [one for one in each if isinstance(find((*learned.bounds.constraints, one[0])), Conflict)]
-    found = _conflict(alone or each)
-    findings = tuple(_disagreement(study, p_value) for study, _, p_value in alone) or (_TOGETHER,)
-    return replace(learned, region=replace(found, findings=findings), seconds=clock.laps)
-
-
-def _assumption(study: Study, p_value: float) -> str:
-    same = f"{study.text} is the same in the other study as in these data"
-    agrees = f"{_counts(study)}; agreement with the data has the p-value {outward(p_value, 1, 2)}"
-    trials = "its trials were independent and fixed in number"
-    return f"{same} ({agrees}), {trials}, and it was chosen without looking at these data"
-
-
-def _conflict(each: Sequence[tuple[Study, tuple[float, float], float]]) -> Conflict:
-    """Return the conflict of studies and data, with what each says about the expression."""
-    words = []
-    for study, (low, high), _ in each:
-        lower, upper = study.interval(study.error)
-        words.append(f"{study.text} in [{lower:.6g}, {upper:.6g}] ({_counts(study)} in the other study)")
-        words.append(f"{study.text} in [{low:.6g}, {high:.6g}] (these data)")
-    return replace(NOTHING_FITS, constraints=tuple(words))
-
-
-def _disagreement(study: Study, p_value: float) -> str:
-    differs = f"does not agree with these data (p-value {outward(p_value, 1, 2)})"
-    return f"the other study of {study.text} ({_counts(study)}) {differs}: leave out this evidence, or ask what differs"
-
-
-def _counts(study: Study) -> str:
-    return f"{study.successes:,} of {study.trials:,}"

@@ -17,7 +17,6 @@ from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence, ModelCache
 from plumdp.confidence.space_moments import moments
-from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.quality import DataQuality
 from plumdp.fit.model_fit import ModelFit, visible_error
@@ -121,7 +120,6 @@ class Learned:
     questions: tuple[Question, ...] = ()  # those that were announced; certificates for all of them hold jointly
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
-    studies: tuple[Study, ...] = ()  # whose evidence cuts the region
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``
     left_out: str = ""  # what could narrow bounds and is not used, in words

@@ -87,7 +87,7 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
 
     It is the likelihood, or intervals if options are about these (``events``). A model with
     unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
-    (``misfit``, ``evidence``).
+    (``misfit``).
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:5").model
@@ -106,10 +106,9 @@ def chosen_kind(
     confidence_set: Sets | None,
     events: Events | None,
     misfit: float,
-    evidence: Mapping[str, tuple[int, int]] | None,
 ) -> Sets:
     """Return the kind of confidence set, or refuse options that exclude each other."""
-    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(misfit or evidence)}
+    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(misfit)}
     kind = default_set(model, **about) if confidence_set is None else confidence_set
     require_misfit(misfit)
     if kind not in tuple(SETS):

@@ -11,16 +11,14 @@ from functools import singledispatch
 
 import numpy as np
 
-from plumdp.base.errors import EmptySpace
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.sets import Constraint
-from plumdp.confidence.studies import Study
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
-from plumdp.region.conflict import NOTHING_FITS, Conflict
+from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import (
     Ellipsoid,
     Enclosed,
@@ -42,15 +40,9 @@ def find_region(
     >>> bool(region.lower[0] < 0.55 < region.upper[0])
     True
     """
-    studies = [each for each in constraints if isinstance(each, Study)]
-    others = [each for each in constraints if not isinstance(each, Study)]
-    try:
-        space = space.cut(side for study in studies for side in study.sides) if studies else space
-        return enclose(others[0], space, expressions, others) if others else build_region(space, (), (), ())
-    except EmptySpace:
-        if not studies:
-            raise
-        return NOTHING_FITS  # of the space, studies leave nothing
+    if not constraints:
+        return build_region(space, (), (), ())
+    return enclose(constraints[0], space, expressions, constraints)
 
 
 @singledispatch

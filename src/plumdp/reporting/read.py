@@ -47,7 +47,6 @@ _OPTIONS: Mapping[str, Any] = {
     "confidence_set": str,
     "events": bool,
     "misfit": Share,
-    "evidence": Mapping[str, tuple[int, int]] | None,
     "objectives": tuple[str, ...],
     "relaxation": Relaxation,
     "precision": Finite,

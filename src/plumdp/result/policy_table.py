@@ -310,7 +310,7 @@ def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) 
     require_path("read_policy", path)
     graph = model if isinstance(model, Graph) else model.graph
     suffix = Path(path).suffix.lower()
-    if suffix in (".py", ".rules", ".c", ".st"):
+    if suffix in (".py", ".rules"):
         how = "import its function and give that as the policy" if suffix == ".py" else "write it as .csv as well"
         raise DataError(f"{path}: a policy is not read from such a file; {how}")
     reader = POLICY_READERS.get(suffix, read_csv)

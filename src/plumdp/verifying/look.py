@@ -29,7 +29,7 @@ from plumdp_verify.claim import Claim, read_claim
 from plumdp_verify.reading import Part, Rejected, require
 
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
-_LEARNING = ("confidence_set", "misfit", "evidence")
+_LEARNING = ("confidence_set", "misfit")
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of all parameters to a model, which is read with these in their place."""

@@ -296,7 +296,7 @@ def compare_counted(look: Look, parts: Mapping[str, Any]) -> None:
 def check_settings(look: Look) -> None:
     """Require that the settings of the set are those that model, options and the order of the data decide."""
     made = set_part(look.learned, None)
-    for name in ("bets", "intervals", "studies"):
+    for name in ("bets", "intervals"):
         mine, own = (_settings(part.get(name)) for part in (look.witness["set"], made))
         require(mine == own, f"{name}: the settings are {mine}, and {own} if they are made again")
 

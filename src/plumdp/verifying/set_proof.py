@@ -170,7 +170,7 @@ def set_part(learned: Learned, data: CountedRows | None) -> dict[str, Any]:
     """
     parts: dict[str, Any] = {"bets": None, "intervals": None, "likelihoods": [], "tangents": []}
     parts["space_law"] = space_law(learned.model, learned.table)
-    return parts | KINDS[learned.kind](learned, learned.bounds, data) | studies_part(learned)
+    return parts | KINDS[learned.kind](learned, learned.bounds, data)
 
 
 def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None) -> dict[str, Any]:
@@ -290,19 +290,3 @@ def length_of_horizon(name: int | str, pilot: Pilot) -> float:
     if name == RENEWED and pilot.expected is not None:
         return pilot.expected
     return FIRST_HORIZON * pilot.lengths[0] * 2.0 ** int(name)
-
-
-def studies_part(learned: Learned) -> dict[str, Any]:
-    """Return the part of evidence from other studies, each with its interval, or nothing if there are none."""
-    studies = [
-        {
-            "text": study.text,
-            "polynomial": str(study.expression),
-            "successes": study.successes,
-            "trials": study.trials,
-            "lower": study.interval(study.error)[0],
-            "upper": study.interval(study.error)[1],
-        }
-        for study in learned.studies
-    ]
-    return {"studies": {"error": learned.studies[0].error, "list": studies}} if studies else {}

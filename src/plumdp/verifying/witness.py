@@ -214,9 +214,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
 
 
 def _half_spaces(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
-    """Yield both sides of intervals and studies, as they are claimed."""
-    lists = [part[name]["list"] for name in ("intervals", "studies") if name in part and part[name].value is not None]
-    for item in (item for each in lists for item in each):
+    """Yield both sides of intervals, as they are claimed."""
+    for item in part["intervals"]["list"] if part["intervals"].value is not None else ():
         event, misfit = parse(item["polynomial"].text(), data.names), data.misfit if "once" in item else 0
         yield from between(item["lower"].number() - misfit, event, item["upper"].number() + misfit, len(data.names))
 

@@ -31,7 +31,6 @@ from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import MANY, LogFile, describe_files, marks_in, part_of_file
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.fit.time_tests import weight_of
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
@@ -44,6 +43,7 @@ from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
+from plumdp.watching.certified import certified_question, claimed_shares
 from plumdp.watching.plan import Alarm, Compared, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
 from plumdp.watching.stream import Stream, find_gap, named_files, place_of
@@ -343,7 +343,7 @@ def watch(
     gaps
         "unrelated" vouches that missing parts have nothing to do with their outcomes. Without, a watch stops there.
     return_range
-        Two numbers between which the returns of all runs lie, as in ``audit``.
+        Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
     columns, states, actions, form, on_unmatched
@@ -473,7 +473,9 @@ def reference_of(
 
 def _range(model: ParametricMDP, certificate: Certificate, given: Range | None) -> Range:
     """Return the range of the returns of runs under the certified policy."""
-    return range_of_returns(audited(certificate, model), model, certificate.policy.graph, certificate.policy, given)
+    return range_of_returns(
+        certified_question(certificate, model), model, certificate.policy.graph, certificate.policy, given
+    )
 
 
 def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, given: Range | None) -> FloatArray:
@@ -482,7 +484,7 @@ def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, gi
         return np.zeros(0)  # no rows, and so no runs
     reading = {name: each for name, each in part.reading.items() if name != "on_unmatched"}
     policy, runs = certificate.policy, read_whole_runs(model, part.source, **reading)
-    made = outcomes_of(audited(certificate, model), model, runs, policy.graph, policy, return_range=given)
+    made = outcomes_of(certified_question(certificate, model), model, runs, policy.graph, policy, return_range=given)
     losses = 1 - made.upper if certificate.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
 

@@ -22,7 +22,10 @@ def parse_constraint(text: str, model: ParametricMDP) -> tuple[Polynomial, ...]:
     >>> parse_constraint("0.1 <= p <= 0.9", case_study("betting:5").model)
     (Polynomial('p - 1/10'), Polynomial('-p + 9/10'))
     """
-    tokens, reader = _reader(text, model)
+    tokens = Tokens(text)
+    _require_names(tokens, model)
+    names = {**model.constants, **dict(zip(model.space.names, parameters(*model.space.names), strict=True))}
+    reader = PredicateReader(tokens, model, names)
     sides, symbols = [reader.polynomial()], []
     while tokens.next.kind != "end":
         symbol = tokens.take()
@@ -36,28 +39,6 @@ def parse_constraint(text: str, model: ParametricMDP) -> tuple[Polynomial, ...]:
         right - left if symbol == "<=" else left - right
         for symbol, (left, right) in zip(symbols, pairwise(sides), strict=True)
     )
-
-
-def parse_expression(text: str, model: ParametricMDP) -> Polynomial:
-    """Return an expression in the parameters and constants of a model, exactly.
-
-    >>> from plumdp import case_study
-    >>> parse_expression("1 - p", case_study("betting:5").model)
-    Polynomial('-p + 1')
-    """
-    tokens, reader = _reader(text, model)
-    polynomial = reader.polynomial()
-    if tokens.next.kind != "end":
-        raise tokens.unexpected("where the expression should end")
-    return polynomial
-
-
-def _reader(text: str, model: ParametricMDP) -> tuple[Tokens, PredicateReader]:
-    """Return the tokens of a text about parameters and constants of a model, and the reader that knows their names."""
-    tokens = Tokens(text)
-    _require_names(tokens, model)
-    names = {**model.constants, **dict(zip(model.space.names, parameters(*model.space.names), strict=True))}
-    return tokens, PredicateReader(tokens, model, names)
 
 
 def cut_model(model: ParametricMDP, constraints: Iterable[str]) -> ParametricMDP:

@@ -35,15 +35,7 @@ class Budget:
     avoid: BoolArray  # (n_states)
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product of the model with what is left of the budget, and the question on it."""
-        return self._product(model, mission, np.array([self.most + 1]))
-
-    def swept(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product that has all smaller budgets too, whose first states begin with each, the whole first."""
-        return self._product(model, mission, np.arange(self.most + 1, 0, -1))
-
-    def _product(self, model: ParametricMDP, mission: Mission, initial: Indices) -> Product | str:
-        """Return the product and the question on it, given the memory to begin with.
+        """Return the product of the model with what is left of the budget, and the question on it.
 
         The memory is one more than what is left. It is 0 if too much was spent, or the run is decided.
         """
@@ -53,7 +45,8 @@ class Budget:
             return np.where(is_end[state], 0, np.maximum(memory - self.cost[choice], 0))
 
         unit = "" if self.unit == 1 else f", in units of {self.unit}"
-        product = remember(model, spend, self.most + 2, f"{self.name}_left", initial=initial, words=f"{_WORDS}{unit}")
+        name, full = f"{self.name}_left", self.most + 1
+        product = remember(model, spend, full + 1, name, initial=full, words=f"{_WORDS}{unit}")
         if isinstance(product, str):
             return product
         graph = product.graph

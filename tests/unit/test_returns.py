@@ -1,4 +1,4 @@
-"""Audits by new runs: returns against the values of all runs there are, and every kind of run that is refused."""
+"""Returns of whole runs: against the values of all runs there are, and every kind of run that is refused."""
 
 from dataclasses import replace
 
@@ -9,14 +9,22 @@ from refusals import refused
 from support.refusals import rows
 
 import plumdp as pl
-from plumdp.data.returns import choices_of, ends_of, range_of, reach_returns, reward_returns, taken_somewhere
+from plumdp.data.returns import (
+    choices_of,
+    ends_of,
+    outcomes_of,
+    range_of,
+    reach_returns,
+    reward_returns,
+    taken_somewhere,
+)
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.decisions import audit, runs_to_audit
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach
 from plumdp.model.question import ask
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.watching.certified import certified_question
 
 POINT, SEVEN = {"p": 0.45}, 7
 
@@ -60,6 +68,13 @@ def frame(runs, form="transitions"):
 
 def followed(policy, n=400, *, rng=2, max_steps=60, point=POINT):
     return frame(record(MODEL, point, n, rng=rng, max_steps=max_steps, policy=policy))
+
+
+def outcomes(found, log, *, expected=None, return_range=None):
+    """Return what runs under a certified policy earned, as shares of the range."""
+    runs, policy = read_whole_runs(MODEL, log, expected=expected), found.policy
+    objective = certified_question(found, MODEL)
+    return outcomes_of(objective, MODEL, runs, policy.graph, policy, return_range=return_range)
 
 
 def all_runs(policy, objective, n_steps):
@@ -119,43 +134,16 @@ def test_a_run_that_goes_where_nothing_is_known_is_not_complete():
     assert np.array_equal(returns.upper - returns.lower, is_ruined.astype(float))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["transitions", "trajectories"])
-@pytest.mark.parametrize("text", ['Pmax=? [ F "rich" ]', 'Pmax=? [ F<=5 "rich" ]'])
-def test_runs_under_the_policy_agree_and_other_chances_contradict(text, form):
-    found = certified(text, runs=3000)
-    runs = record(MODEL, POINT, 2000, rng=2, max_steps=60, policy=found.policy)
-    same = audit(found, MODEL, frame(runs, form))
-    assert (same.verdict, same.n_runs, same.n_incomplete) == ("not contradicted", 2000, 0)
-    assert same.lower < found.upper
-    assert same.upper > found.lower
-    other = audit(found, MODEL, followed(found.policy, 2000, point={"p": 0.6}))
-    assert other.verdict == "contradicted"
-    assert other.p_value < 1e-6
-    assert str(other).startswith("2,000 runs under the policy: value between 0.")
-    assert ", from these runs alone; they contradict the certificate (between 0." in other.sentence
-
-
 def test_a_run_that_ended_too_early_counts_for_both_ends():
     found = certified('Pmax=? [ F "rich" ]')
     log = followed(found.policy)
-    cut = audit(found, MODEL, log[(log.step < 1) | (log.episode % 5 > 0)])
-    whole = audit(found, MODEL, log)
-    assert cut.n_incomplete > 0 == whole.n_incomplete
-    assert cut.lower < whole.lower < whole.upper < cut.upper
-    assert cut.assumptions[-1].endswith("ended too early and may have had any return that is still possible")
-
-
-def test_runs_that_were_announced_say_more_and_say_what_that_assumes():
-    found = certified('Pmax=? [ F "rich" ]', runs=3000)
-    log = followed(found.policy, 300)
-    open_end, announced = (audit(found, MODEL, log, confidence=0.95, expected=each) for each in (None, 300))
-    assert announced.upper - announced.lower < 0.75 * (open_end.upper - open_end.lower)
-    assert announced.visible < 0.85 * open_end.visible
-    assert announced.verdict == "not contradicted"
-    assert any(each.startswith("you announced 300 runs before there were any; ") for each in announced.assumptions)
-    other = audit(found, MODEL, followed(found.policy, 300, point={"p": 0.8}), expected=300)
-    assert (other.verdict, other.p_value < 1e-3) == ("contradicted", True)
+    cut, whole = outcomes(found, log[(log.step < 1) | (log.episode % 5 > 0)]), outcomes(found, log)
+    assert whole.is_complete.all()
+    assert np.array_equal(whole.lower, whole.upper)
+    early = ~cut.is_complete
+    assert 0 < early.sum() < len(early)
+    assert (cut.lower[early] == 0).all()
+    assert (cut.upper[early] == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +156,7 @@ def test_runs_that_were_announced_say_more_and_say_what_that_assumes():
 def test_a_number_of_runs_that_says_nothing_is_refused(expected, change, told):
     found = certified('Pmax=? [ F "rich" ]')
     with pytest.raises(pl.DataError, match=told):
-        audit(found, MODEL, change(followed(found.policy, 20)), expected=expected)
+        outcomes(found, change(followed(found.policy, 20)), expected=expected)
 
 
 def test_steps_after_the_end_of_the_property_do_not_matter():
@@ -177,7 +165,7 @@ def test_steps_after_the_end_of_the_property_do_not_matter():
     changed = log.assign(action=log.action.where(log.groupby("episode").coins.shift().isna(), "one"))
     after_two = log.groupby("episode").coins.transform(lambda coins: (coins == 2).cummax())
     mixed = log.assign(action=log.action.where(~after_two | (log.coins != 2), changed.action))
-    assert audit(found, MODEL, mixed).to_dict() == audit(found, MODEL, log).to_dict()
+    assert np.array_equal(outcomes(found, mixed).lower, outcomes(found, log).lower)
 
 
 @pytest.mark.slow
@@ -185,14 +173,14 @@ def test_rewards_need_a_range_that_holds():
     found = certified('R{"bets"}max=? [ F "over" ]')
     log = followed(found.policy)
     with pytest.raises(pl.DataError, match="say between which numbers all returns lie, with return_range"):
-        audit(found, MODEL, log)
+        outcomes(found, log)
     with pytest.raises(pl.DataError, match=r"its return is \d+, which is not between 0 and 2; give a range that holds"):
-        audit(found, MODEL, log, return_range=(0, 2))
+        outcomes(found, log, return_range=(0, 2))
     with pytest.raises(pl.DataError, match="the smaller one first"):
-        audit(found, MODEL, log, return_range=(9, 2))
-    assert audit(found, MODEL, log, return_range=(0, 200)).verdict == "not contradicted"
+        outcomes(found, log, return_range=(9, 2))
+    assert outcomes(found, log, return_range=(0, 200)).within == (0, 200)
     with pytest.raises(pl.DataError, match="returns of probabilities are 0 or 1; leave it out"):
-        audit(certified('Pmax=? [ F "rich" ]'), MODEL, log, return_range=(0, 1))
+        outcomes(certified('Pmax=? [ F "rich" ]'), log, return_range=(0, 1))
 
 
 def test_another_action_than_the_policys_is_named():
@@ -202,43 +190,19 @@ def test_another_action_than_the_policys_is_named():
     log.loc[0, "action"] = "one" if own == "all" else "all"
     told = rf"run 0, step 0: in state \(coins=1, step=0\) the action is '{log.action[0]}', but the policy's is '{own}'"
     with pytest.raises(pl.DataError, match=told):
-        audit(found, MODEL, log)
+        outcomes(found, log)
 
 
 def test_logs_that_are_not_whole_runs_from_the_start_are_refused():
     found = certified('Pmax=? [ F<=5 "rich" ]')
     log = frame(record(MODEL, POINT, 50, rng=3, max_steps=8, policy=found.policy))
-    refused("types:audited", lambda change: audit(found, MODEL, eval(change, {"log": log, "pd": pd})), pl.DataError)
-
-
-def test_the_data_of_the_certificate_are_not_new(tmp_path):
-    log = tmp_path / "runs.csv"
-    followed("one").to_csv(log, index=False)
-    found = pl.certify(MODEL, pl.read_log(MODEL, log), 'Pmax=? [ F "rich" ]', policy="one")
-    with pytest.raises(pl.DataError, match=r"runs\.csv: the certificate was made from these data; an audit needs new"):
-        audit(found, MODEL, log)
-
-
-def test_a_policy_that_draws_is_audited_and_says_what_that_assumes():
-    found = certified('Pmax=? [ F "rich" ]', policy="uniform")
-    made = audit(found, MODEL, followed("uniform"))
-    assert made.verdict == "not contradicted"
-    assert "where the policy draws its action, it was drawn with these probabilities" in made.assumptions
+    refused("types:whole_runs", lambda change: outcomes(found, eval(change, {"log": log, "pd": pd})), pl.DataError)
 
 
 def test_certificates_without_bounds_or_of_other_models_are_refused():
     found = certified('Pmax=? [ F "rich" ]')
     other = pl.case_study("betting:5").model
     with pytest.raises(pl.DataError, match="the certificate's policy is not on this model"):
-        audit(found, other, followed(found.policy))
+        certified_question(found, other)
     with pytest.raises(pl.DataError, match="has no text"):
-        audit(replace(found, objective=""), MODEL, followed(found.policy))
-
-
-def test_plans_are_for_deviations_that_there_can_be():
-    found = certified('Pmax=? [ F "rich" ]')
-    assert runs_to_audit(found, MODEL, 0.2) < runs_to_audit(found, MODEL, 0.02)
-    assert runs_to_audit(found, MODEL, 0.02, spread=0.1) < runs_to_audit(found, MODEL, 0.02)
-    for deviation, told in ((0.99, "no value between 0 and 1 is so far outside"), (-1.0, "a number above 0")):
-        with pytest.raises(pl.DataError, match=told):
-            runs_to_audit(found, MODEL, deviation)
+        certified_question(replace(found, objective=""), MODEL)
