@@ -11,7 +11,8 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, styled, write_figure
+from plumdp.plots.draw import write_figure
+from plumdp.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, styled
 from plumdp.plots.style import mark as line_of
 from plumdp.plots.style import new_figure as empty_figure
 from plumdp.plots.style import plain_ticks as plain_ticks

@@ -23,25 +23,25 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 69_940,
-    "files of src/plumdp": 341,
-    "lines of src/plumdp_verify": 4_767,
+    "lines of src/plumdp": 70_275,
+    "files of src/plumdp": 349,
+    "lines of src/plumdp_verify": 4_845,
     "files of src/plumdp_verify": 31,
     "public names": 66,
     "commands": 14,
     "options of commands": 50,
-    "functions that certify enters": 732,
+    "functions that certify enters": 734,
     "files that certify enters": 106,
 }
 
 CLOSURES = {  # files that a module may need, with the imports inside of functions
     "solver.solve": 50,
     "data.counts": 11,
-    "data.files": 26,
+    "data.files": 28,
     "result.show": 8,
     "plots.style": 4,
-    "result.certificate": 58,
-    "plots.draw": 67,
+    "result.certificate": 60,
+    "plots.draw": 69,
     "learning.learn": 170,
     "certifying.pipeline": 195,
 }
@@ -97,7 +97,7 @@ def figures() -> dict[str, int]:
             "public names": n_public_names(),
             "commands": len(COMMANDS),
             "options of commands": sum(bool(option.flags) for option in OPTIONS.values()),
-            "functions that certify enters": len(functions),
+            "functions that certify enters": 734len(functions),
             "files that certify enters": len({file for file, _ in functions}),
         }
     )

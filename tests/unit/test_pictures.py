@@ -16,10 +16,11 @@ from shorthand import check_model
 import plumdp as pl
 from plumdp.online.records import OnlineRun
 from plumdp.plots.curves import draw_difference, draw_ladder, draw_online
+from plumdp.plots.draw import write_figure
 from plumdp.plots.lists import draw_advice, draw_expressions
 from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region
-from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of, write_figure
+from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of
 from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Rung
 from plumdp.result.show import bounds_svg
 from studies.registry import find_study

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, require_kind
 from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.model.text import one_line
@@ -16,7 +17,7 @@ from plumdp.plots.curves import draw_difference, draw_ladder, draw_net_benefit, 
 from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.policy_map import axes_of_map, draw_policy
 from plumdp.plots.region_outline import draw_region
-from plumdp.plots.style import styled, svg_of, write_figure
+from plumdp.plots.style import DOTS, require_format, styled, svg_of
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings, Outline
@@ -45,6 +46,15 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+def write_figure(figure: Any, path: Path | str) -> None:
+    """Write a figure as PNG, SVG or PDF by the ending of its name. The same figure gives the same file."""
+    path = Path(path)
+    kind = require_format(path)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
+    with styled(), replacing(path) as fresh:
+        figure.savefig(fresh, metadata=metadata, dpi=DOTS)
 
 
 def draw(

@@ -12,7 +12,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError
 from plumdp.result.printing import outward
 
@@ -46,7 +45,7 @@ STYLE = {
     "svg.hashsalt": "plumdp",  # the same picture is the same file
 }
 _FORMATS = (".png", ".svg", ".pdf")
-_DOTS = 200  # per inch, of PNG
+DOTS = 200  # per inch, of PNG
 
 
 @contextmanager
@@ -68,15 +67,6 @@ def new_figure(width: float = PHONE, height: float = 3.0) -> Any:
 def axes_in(axes: Any, width: float, height: float) -> Any:
     """Return the axes that somebody gave, or those of a new figure of this size."""
     return new_figure(width, height).add_subplot() if axes is None else axes
-
-
-def write_figure(figure: Any, path: Path | str) -> None:
-    """Write a figure as PNG, SVG or PDF by the ending of its name. The same figure gives the same file."""
-    path = Path(path)
-    kind = require_format(path)
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
-    with styled(), replacing(path) as fresh:
-        figure.savefig(fresh, metadata=metadata, dpi=_DOTS)
 
 
 def require_format(path: Path) -> str:

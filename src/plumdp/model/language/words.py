@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from plumdp.base.errors import ModelError
-from plumdp.model.expressions.polynomial import exact
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens, unwrapped
 
 SYSTEM = "the system"
@@ -252,7 +251,7 @@ def _whole(text: str) -> str:
 def _limit(text: str, *, is_probability: bool) -> str:
     """Return the number of a threshold: a probability in per cent, where that is short."""
     try:
-        number = exact(text)
-    except ValueError:
+        number = Fraction(text if "e" not in text.lower() else "")  # an exponent may be beyond all reason
+    except (ValueError, ZeroDivisionError):
         return text
     return f"{float(100 * number):.10g} %" if is_probability and (number == 0 or number >= Fraction(1, 1000)) else text
