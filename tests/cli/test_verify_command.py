@@ -89,6 +89,36 @@ def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_pat
     assert "not checked: entries of certificate.json that are not printed here" in ended.out
 
 
+def test_a_witness_of_compared_policies_of_a_table_is_refused_before_the_data_are_read(tmp_path):
+    (tmp_path / "table.py").write_text(TABLE)
+    asked = "-p", 'Pmax=? [ F "goal" ]', "--against", "go", "-o", str(tmp_path / "result"), "--witness"
+    for policy in ((), ("--policy", "uniform")):
+        ended = plumdp("certify", f"{tmp_path / 'table.py'}:model", "no-such-log.csv", *asked, *policy)
+        assert (ended.code, ended.out) == (2, "")
+        assert "--witness: verify does not know comparisons of policies of a table; leave it out" in ended.err
+
+
+def test_a_comparison_with_a_witness_is_reported_unless_it_was_changed(tmp_path):
+    """Without the option, bets in cells of the space are a part of the proof, so that it says that they are not."""
+    runs, result = str(tmp_path / "runs.parquet"), str(tmp_path / "result")
+    assert plumdp("simulate", "betting:5", "-n", "1000", "--seed", "1", "-o", runs).code == 0
+    command = "certify", "betting:5", runs, "--order", "runs", "--policy", "bet0", "--against", "bet1"
+    ended = plumdp(*command, "--unit", "€", "-o", result, "--witness")
+    assert ended.code == 0, ended.err
+    assert "bets in cells of the space, of which verify knows no proof" in " ".join(ended.out.split())
+    verified = plumdp("verify", result)
+    assert 'trusted: that values are counted in "€"' in verified.out
+    assert 'trusted: that rival.csv is the policy that is called "bet1"' in verified.out
+    with_model = plumdp("verify", result, "betting:5")
+    assert (with_model.code, "that is called" in with_model.out) == (0, False)
+    assert plumdp("report", result).code == 0
+    certificate = json.loads((tmp_path / "result" / "certificate.json").read_text())
+    certificate["comparison"]["names"].reverse()
+    rehash(tmp_path / "result", certificate)
+    assert plumdp("verify", result, "betting:5").code == 1
+    assert "do not give its comparison" in plumdp("report", result, "--force").err
+
+
 def test_ones_own_log_is_counted_by_ones_own_model(folder):
     runs, result, model = str(folder / "runs.parquet"), str(folder / "result"), ("rover:10,10",)
     ended = plumdp("verify", result, *model, runs, "--order", "runs")

@@ -214,13 +214,16 @@ def _paths(field: str) -> list[tuple[str, list[str]]]:
     return [("certificate.json", path), ("witness.json", ["claim", *path]), ("witness.json", path)]
 
 
-def _by_words(kind: str, *pairs: tuple[str, str]) -> Iterator[Forgery]:
-    """Yield a result in which words have changed places wherever they are."""
-    files = deepcopy(honest_files(kind))
-    for pair in pairs:
+def _by_words(kind: str, *, of_policy: bool) -> Iterator[Forgery]:
+    """Yield results in which words have changed places wherever they are, and perhaps given policies were found."""
+    for pair in WORDS:
+        files = deepcopy(honest_files(kind))
         files["certificate.json"] = exchanged(files["certificate.json"], *pair)
         files["witness.json"]["claim"] = exchanged(files["witness.json"]["claim"], *pair)
-    yield Forgery(kind, "all texts", " and ".join(" / ".join(pair) for pair in pairs), files)
+        if of_policy:
+            options = files["certificate.json"]["options"]
+            options["policy"] = exchanged(options["policy"], "given", "found")
+        yield Forgery(kind, "all texts", " / ".join(pair), files)
 
 
 def _by_names(kind: str) -> Iterator[Forgery]:
@@ -275,10 +278,8 @@ def _by_answers(kind: str) -> Iterator[Forgery]:
 def forgeries(kind: str, field: str) -> list[Forgery]:
     """Return the forgeries of a field, or by one of the other rules, that change something."""
     rules: dict[str, Callable[[], Any]] = {
-        "all texts": lambda: (each for pair in WORDS for each in _by_words(kind, pair)),
-        "all texts and the kind of policy": lambda: (
-            each for pair in WORDS for each in _by_words(kind, pair, ("given", "found"))
-        ),
+        "all texts": lambda: _by_words(kind, of_policy=False),
+        "all texts and the kind of policy": lambda: _by_words(kind, of_policy=True),
         "names": lambda: _by_names(kind),
         "policies": lambda: _by_policies(kind),
         "answers": lambda: _by_answers(kind),

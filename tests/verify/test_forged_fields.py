@@ -10,15 +10,22 @@ pytestmark = pytest.mark.slow
 
 STILL_TRUE = {  # field, part of the change, whether for readers without a log only: why other words are verified
     ("answer", "this policy has", False): "it is asked of policy.csv, whose value is at most that",
+    ("answer", "no policy has", False): "the witness proves this of all policies",
     ("objective", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
     ("all texts", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
     ("objective", "F / G", True): "it is trusted that the chain is that of the property",
-    ("options objectives", "", True): "directions of bets are then said to be unchecked",
+    ("all texts", "F / G", True): "it is trusted that the chain is that of the property",
+    ("all texts", "given / found", False): "a name that was not given is listed as trusted",
+    ("all texts", "€ per month", False): "the unit is listed as trusted",
 }
+OF_ONE = "question of a table"  # whose policy was given, so that it is the same one if the least value is asked for
+SAID_BESIDE = ("trusted: ", "not checked: ")
 
 
 def is_exempt(forgery: Forgery, *, has_log: bool) -> bool:
     """Return whether what is printed of a forgery is other than before, and true."""
+    if (forgery.kind, forgery.field, forgery.change) == (OF_ONE, "all texts", "max / min"):
+        return True
     return any(
         forgery.field == field and change in forgery.change and not (alone and has_log)
         for field, change, alone in STILL_TRUE
@@ -44,7 +51,8 @@ def test_a_forgery_is_refused_or_changes_nothing_that_is_printed(field, tmp_path
         if is_verified and not is_exempt(forgery, has_log=has_log):
             honest = said_of(kind, honest_files(kind), tmp_path / f"{i} before", has_log=has_log)
             assert honest[0], honest
-            passed += [(kind, forgery.change, has_log, text)] if text != honest[1] else []
+            new = [line for line in text.splitlines() if line not in honest[1] and not line.startswith(SAID_BESIDE)]
+            passed += [(kind, forgery.change, has_log, new)] if new else []
     assert not passed
 
 
