@@ -11,22 +11,22 @@ pytestmark = pytest.mark.slow
 STILL_TRUE = {  # field, part of the change, whether for readers without a log only: why other words are verified
     ("answer", "this policy has", False): "it is asked of policy.csv, whose value is at most that",
     ("answer", "no policy has", False): "the witness proves this of all policies",
-    ("objective", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
-    ("all texts", "min= / =", False): "the bracket is that of the policy, whatever nature is said to be",
-    ("objective", "F / G", True): "it is trusted that the chain is that of the property",
+    **dict.fromkeys(
+        product(("objective", "all texts"), ("min= / =", "max= / ="), (False,)),
+        "the bracket is that of the policy, whatever nature is said to be",
+    ),
+    ("objective", "", True): "it is trusted that the chain is that of the property",
     ("all texts", "F / G", True): "it is trusted that the chain is that of the property",
     ("all texts", "given / found", False): "a name that was not given is listed as trusted",
     ("all texts", "€ per month", False): "the unit is listed as trusted",
 }
-OF_ONE = "question of a table"  # whose policy was given, so that it is the same one if the least value is asked for
+OF_ONE = ("mission", "long run", "question of a table")  # of which nothing says that the policy is the best one
 SAID_BESIDE = ("trusted: ", "not checked: ")
 
 
 def is_exempt(forgery: Forgery, *, has_log: bool) -> bool:
     """Return whether what is printed of a forgery is other than before, and true."""
-    if (forgery.kind, forgery.field, forgery.change) == (OF_ONE, "all texts", "max / min"):
-        return True
-    return any(
+    return (forgery.kind in OF_ONE and forgery.field == "all texts" and forgery.change == "max / min") or any(
         forgery.field == field and change in forgery.change and not (alone and has_log)
         for field, change, alone in STILL_TRUE
     )
