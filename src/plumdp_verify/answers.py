@@ -53,8 +53,7 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     about = next((name for name in ("found", "given", "alone") if told.get(name)), "all")
     word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[told["verdict"]]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
-    words = "was given" if is_given else "was not given"
-    require((about == "given") == is_given, f"{place}: the policy {words}, and the sentence is about another one")
+    require((about == "given") == is_given, f"{place}: whether the policy was given is not as the sentence says")
     value, best, comparison, number, states = _asked(answer["question"])
     same = re.sub(r" *(max|min)=\? *(?=\[)", "", objective, count=1) == value + states
     require(same, f"{place}: the question is about another value than the certificate")

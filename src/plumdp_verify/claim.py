@@ -133,8 +133,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
     ends = read_ends(certificate["lower"], certificate["upper"])
     is_alone = not direction or (answer is not None and answer.about == "alone")
-    is_compared = "comparison" in certificate
-    comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
+    comparison = read_comparison(certificate["comparison"], ends) if "comparison" in certificate else None
     return Claim(*ends, confidence, certificate, comparison, all_policies, is_alone, unit)
 
 
@@ -148,8 +147,7 @@ def read_objective(objective: str) -> tuple[str, str]:
 
 def trusted_words(claim: Claim) -> Iterator[str]:
     """Yield what nothing in a result proves of the words in its sentence."""
-    if claim.is_alone:
-        yield ALONE
+    yield from [ALONE] * claim.is_alone
     if claim.unit:
         yield f'that values are counted in "{claim.unit}"'
     if claim.comparison is not None:

@@ -26,7 +26,7 @@ from plumdp.confidence import likelihood
 from plumdp.decisions import verify
 from plumdp.model.question import ask
 from plumdp.verifying.look import Look, Own
-from plumdp.verifying.second_look import check_chain, check_data, check_directions
+from plumdp.verifying.second_look import check_chain, check_data, check_directions, check_words
 from plumdp.verifying.verify import look_again
 from plumdp.verifying.witness import propose_witness
 from plumdp_verify.reading import Rejected
@@ -214,10 +214,11 @@ def test_parts_that_are_missing_have_a_verdict(result):
 
 def test_an_answer_about_the_value_is_one_of_a_model_without_choices(result):
     before = (result / "certificate.json").read_text()
-    answer = {"sentence": "Yes: the value is at least 0.6, with confidence 99.9 %."}
+    sentence = "Yes: the value is at least 0.6, with confidence 99.9 %."
+    answer = {"question": 'Pmax>=0.6 [ F "goal" ]', "verdict": "yes", "sentence": sentence}
     rewrite(result, change_certificate=lambda certificate: certificate.update(answer=answer))
     with pytest.raises(Rejected, match="other policies"):
-        check_own(result, small_model())
+        check_words(Look(result, Own(small_model())))
     (result / "certificate.json").write_text(before)
 
 
