@@ -135,7 +135,6 @@ NAMED = {  # a value of the file, one of the command line, and both together, th
     "state": (["x=lon", "y=[0, 1]"], "x=floor(lon)", {"x": "floor(lon)", "y": [0.0, 1.0]}),
     "text": (["decimal=,"], "encoding=cp1252", {"decimal": ",", "encoding": "cp1252"}),
     "table": (["first=4", "initial.x=1"], "first=9", {"first": "9", "initial.x": "1"}),
-    "evidence": (["p=1/2", "q=2/3"], "p=3/4", {"p": (3, 4), "q": (2, 3)}),
 }
 
 

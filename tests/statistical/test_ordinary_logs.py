@@ -110,7 +110,7 @@ def test_what_is_certified_of_an_ordinary_log_is_true(case, tmp_path, monkeypatc
     policy = [] if "--policy" in given else ["--policy", "use"]
     ended = plumdp("certify", name, "-p", ASKED, *cost, *policy, *given)
     assert (ended.code, ended.err) == (0, ""), ended.out
-    low, high = map(float, re.search(r"lies between (\S+) and (\S+) with", ended.out).groups())
+    low, high = map(float, re.search(r"lies between (\S+) and (\S+)\s", ended.out).groups())
     assert low <= COST <= high
     assert high - low < COST
 
@@ -165,7 +165,7 @@ def asked(tmp_path, monkeypatch, rows, *options, question=ASKED):
     name = written(rows, tmp_path / "log.csv")
     started, certify = plumdp("start", name, *options), ["certify", name, "-p", question, "--cost", "cost"]
     ended = plumdp(*certify, "--policy", "use")
-    found = re.search(r"lies between (\S+) and (\S+) with", ended.out)
+    found = re.search(r"lies between (\S+) and (\S+)\s", ended.out)
     return " ".join(started.out.split()), tuple(map(float, found.groups())) if found else ended
 
 

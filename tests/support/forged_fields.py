@@ -126,7 +126,7 @@ def honest_files(kind: str) -> dict[str, Any]:
 FIELDS = (  # of both files, where both have them; "*" is each part of a list or an object
     *("objective", "direction", "lower", "upper", "confidence", "sentence", "status", "reason", "guarantee", "misfit"),
     *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
-    *("options evidence", "options practice", "answer question", "answer verdict", "answer sentence"),
+    *("options practice", "answer question", "answer verdict", "answer sentence"),
     *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
     *("comparison second *", "comparison difference *", "kind", "format", "parameters", "data order", "data sampling"),
     *("data lengths *", "budget error", "budget shares *", "classes *", "rows *", "space *"),

@@ -69,7 +69,7 @@ def computed(functions):
 def test_saving_writes_what_is_there_and_solves_nothing(certificate, tmp_path):
     functions = entered(lambda: certificate.save(tmp_path / "result", model=STUDY.model, counts=COUNTS))
     assert computed(functions) == []
-    assert 10 < len(functions) <= 35
+    assert 10 < len(functions) <= 38  # three of them write each file whole
     seconds = []
     for k in range(5):
         start = process_time()
@@ -330,8 +330,8 @@ def test_a_file_that_unpacks_to_more_than_it_may_is_refused_before_it_is_read(tm
     """A few kilobytes that declare, and hold, 64 MB of zeros; and one compressed in a way that keeps to no limit."""
     write_data(tmp_path / "data.npz", STUDY.model, COUNTS)
     assert read_data(tmp_path / "data.npz", most=2**22)[1].total == COUNTS.total
-    with zipfile.ZipFile(tmp_path / "data.npz", "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("more.npy", bytes(2**26))
+    with zipfile.ZipFile(tmp_path / "data.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("about.npy", bytes(2**26))
     with pytest.raises(pl.DataError, match=r"data\.npz .*: it holds 67,\d+,\d+ bytes, and 4,194,304 are more than"):
         read_data(tmp_path / "data.npz", most=2**22)
     with zipfile.ZipFile(tmp_path / "data.npz", "w", zipfile.ZIP_BZIP2) as archive:

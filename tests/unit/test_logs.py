@@ -340,7 +340,8 @@ def test_objects_of_pandas_are_read_as_they_are_written_whatever_comes_late():
     frame = pd.DataFrame(ROWS["transitions"]).astype({"place_x": object, "next_lit": object, "mode": object})
     frame = pd.concat([frame] * 3, ignore_index=True).drop(columns=["episode", "step"])
     late = len(frame) - 7
-    frame.loc[late:, "place_x"] = [" 1 ", "one", None, float("nan"), pd.NA, 2.5, [1]]
+    odd = [" 1 ", "one", None, float("nan"), pd.NA, 2.5, [1]]
+    frame.loc[late:, "place_x"] = pd.Series(odd, index=frame.index[late:], dtype=object)
     frame.loc[late - 1, "mode"] = 3
     rows = [{k: None if v is pd.NA else str(v) if isinstance(v, list) else v for k, v in row.items()}
             for row in frame.to_dict("records")]  # fmt: skip

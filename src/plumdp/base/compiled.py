@@ -252,7 +252,7 @@ class _KernelCache(caching.NullCache):
                 write_whole(folder / self._kernel._file(sig), pickle.dumps(cast(Any, _Format()).reduce(data)))
                 return
             except Exception as error:
-                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                reason = getattr(error.__context__ or error, "strerror", None) or f"{type(error).__name__}: {error}"
                 failure = f"compiled kernels cannot be kept in {folder}: {reason}"
         _say_once(failure, logging.WARNING)
 

@@ -66,7 +66,7 @@ def _step(column: str, type_name: str, is_warehouse: bool) -> str:
     if is_warehouse:
         return quoted(column)
     unit = "epoch_ns" if kind == "TIMESTAMP_NS" else "epoch_us"
-    zoned = "::TIMESTAMPTZ" if kind in _ZONED else ""
+    zoned = "::TIMESTAMPTZ" if kind == "TIMESTAMPTZ_NS" else ""  # whose nanoseconds DuckDB does not give
     return f"2 * {unit}({quoted(column)}{zoned})"  # twice, so that none is the next number
 
 
