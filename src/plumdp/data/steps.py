@@ -328,7 +328,8 @@ class LogSteps:
         """Whether a run begins before another ends, by dates, or by numbers that do not begin anew in each run."""
         if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts":
             return False
-        rows = f"SELECT {self._run} AS run, {self._step_number} AS step FROM {self.log.table}"
+        step = quoted(self.dates[0]) if is_time(self.dates[1]) else self._step_number  # dates as every engine has them
+        rows = f"SELECT {self._run} AS run, {step} AS step FROM {self.log.table}"
         spans = (
             f"SELECT min(step) AS began, max(step) AS ended FROM ({rows}) AS steps WHERE run IS NOT NULL GROUP BY run"
         )
