@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.base.errors import EmptySpace
-from plumdp.base.vocabulary import CHANGED
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
@@ -40,17 +39,13 @@ class Conflict:
     numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
     findings: tuple[str, ...] = ()  # where model and data differ and what to try, in words, by tests of all rows
     of_runs: str = ""  # why what is assumed of whole runs is wrong, whatever the model is
+    is_over_time: bool = False  # whether rows changed, so that all data together say nothing about now
 
     def __repr__(self) -> str:
         return one_line(self, str(self))
 
     def __str__(self) -> str:
         return "; ".join([*filter(None, [self.of_runs]), *self.numbers, *self.findings, *self._unfit()])
-
-    @property
-    def is_over_time(self) -> bool:
-        """Whether rows changed while the data were collected, so that all data together say nothing about now."""
-        return CHANGED in self.findings
 
     @property
     def leaves_bounds(self) -> bool:
@@ -98,7 +93,9 @@ def explain(
         raise EmptySpace(f"the parameter space is empty: {'; '.join(space.describe())}")
     d, about = space.dimension, space.describe()
     words = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
-    words += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
+    for f in expression[is_data]:
+        is_half_line = lower[f] == 0 and upper[f] == np.inf
+        words.append(f"{table.polynomials[f]} {'>= 0' if is_half_line else f'in [{lower[f]:.6g}, {upper[f]:.6g}]'}")
     return Conflict(
         tuple(expression[is_data].tolist()),
         read_only((half_spaces.side[rows] * multipliers)[is_data]),

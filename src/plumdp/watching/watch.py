@@ -21,7 +21,7 @@ from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Guarantee, LogForm
+from plumdp.base.vocabulary import Guarantee, LogForm, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -225,8 +225,8 @@ class Watch:
         facts = self.page().facts
         about, more = list[Fact](), list[Fact]()
         if now is not None:
-            premise, _, said = now.assumptions[0].partition("; ")
-            about = [("now", f"If {premise}: {now.headline}"), ("", said)]
+            premise, *said = parts_in(now.assumptions[0])
+            about = [("now", f"If {premise}: {now.headline}"), ("", "; ".join(said))]
             more = [("assuming", each) for each in now.assumptions[1:]]
         assuming = [fact for fact in facts if fact[0] == "assuming"]
         return [*(fact for fact in facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
@@ -509,9 +509,9 @@ def _n_before(files: Sequence[LogFile], used: Set[str], given: Sequence[_GivenPa
     """Return how many of the first parts are data of a certificate, each once, which are left out."""
     for file in files:
         if file.hashed == MANY:  # a hash of all of them together
-            n = int(file.name.partition(" ")[0].replace(",", ""))
-            if [each.hash for each in describe_files([part.file for part in given[:n] if part.file])] == [file.hash]:
-                return n
+            first = [part.file for part in given[: file.number] if part.file]
+            if [each.hash for each in describe_files(first)] == [file.hash]:
+                return file.number
     left, n = set(used), 0
     while n < len(given) and left & given[n].marks:
         left -= given[n].marks
