@@ -1,4 +1,4 @@
-"""Exceptions that plumdp raises on misuse: each says what is wrong, where, and how to fix it.
+"""Exceptions that plumdp raises on misuse, each of which says what is wrong, where, and how to fix it, and ``WhyNot``.
 
 A message is made of parts: plain text, and the options that it speaks of, which each front end spells in its own way.
 """
@@ -16,6 +16,20 @@ from typing import Concatenate, ParamSpec, TypeVar
 _First = TypeVar("_First")
 _Rest = ParamSpec("_Rest")
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """What a function returns in place of a proof, a product or an expansion, where there is none: in words, why.
+
+    >>> print(WhyNot("the value is known"))
+    the value is known
+    """
+
+    reason: str = ""  # nothing where it goes without saying
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class Untold:

@@ -14,6 +14,7 @@ from math import inf, nextafter
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
@@ -72,8 +73,8 @@ def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point
         return np.where(state == back, 1, memory)
 
     product = remember(model, leave, 2, "cycle", allow=among(keep))
-    if isinstance(product, str):
-        return product
+    if isinstance(product, WhyNot):
+        return product.reason
     graph = product.graph
     assert graph.memory is not None
     state, choice = graph.memory.state, graph.memory.choice
