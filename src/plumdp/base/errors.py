@@ -26,10 +26,14 @@ class WhyNot:
     the value is known
     """
 
-    reason: str = ""  # nothing where it goes without saying
+    reason: str
+    code: str = ""  # of a reason that something is decided by
 
     def __str__(self) -> str:
         return self.reason
+
+
+UNSAID = WhyNot("")  # the reason goes without saying
 
 
 class Untold:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError, WhyNot
+from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, ranges, read_only
 from plumdp.model.kernels import find_distances
 from plumdp.model.objectives import Objective, Reach, Reward
@@ -102,7 +102,7 @@ def _refusal(model: ParametricMDP, objective: Objective) -> WhyNot | None:
     graph, n_steps = model.graph, objective.n_steps
     is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and elsewhere_of(model) is None)
     if is_idle or graph.memory is not None:
-        return WhyNot()
+        return UNSAID
     if graph.levels is not None:
         return WhyNot("a model that is stored on disk has no product with a step counter")
     if not isinstance(objective, Reach | Reward):

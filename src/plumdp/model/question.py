@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError, WhyNot
+from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import count_steps, may_count_few, no_choices, with_memory
@@ -136,7 +136,7 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     if not isinstance(asked, Question):
         objective = settled(about, as_objective(asked, about))
         counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
-        product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else WhyNot()
+        product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else UNSAID
         if counts and isinstance(product, WhyNot):
             raise ModelError(
                 f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"

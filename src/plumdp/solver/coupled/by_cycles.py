@@ -63,7 +63,7 @@ class Cycles:
         return Reward(RewardStructure(None, self.steps), "max", target=self.end)
 
 
-def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | str:
+def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | WhyNot:
     """Return the cycles of a policy through a state that it often visits at a point, or why there are none."""
     back, small = _often_visited(model, policy, point), model.graph
     keep = np.zeros((2, small.n_choices), dtype=np.bool_)
@@ -74,7 +74,7 @@ def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point
 
     product = remember(model, leave, 2, "cycle", allow=among(keep))
     if isinstance(product, WhyNot):
-        return product.reason
+        return product
     graph = product.graph
     assert graph.memory is not None
     state, choice = graph.memory.state, graph.memory.choice
