@@ -1,4 +1,4 @@
-"""Exceptions that plumdp raises on misuse, each of which says what is wrong, where, and how to fix it, and ``WhyNot``.
+"""What plumdp says in place of an answer: errors on misuse, with what is wrong, where and how to fix it, or ``WhyNot``.
 
 A message is made of parts: plain text, and the options that it speaks of, which each front end spells in its own way.
 """

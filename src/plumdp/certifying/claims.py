@@ -99,7 +99,7 @@ def make_certificate(
         jointly=_other_objectives(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         visible_error=learned.visible_error,
-        not_coupled=str(valued.not_coupled),
+        not_coupled=valued.not_coupled.reason,
         remark=_remark(policy, question),
         misfit=learned.misfit,
         budget=learned.budget.parts(),

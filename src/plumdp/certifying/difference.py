@@ -232,7 +232,7 @@ def difference_of(
         one,
         other,
         names,
-        str(why_not) if len(proofs) == 1 else "",
+        why_not.reason if len(proofs) == 1 else "",
         margin,
         None if about is None else about.interval,
         acts_alike(question.model.graph, one.policy, other.policy),

@@ -293,10 +293,9 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     asked = reduce(Problem(model, objective, check_policy(model.graph, policy))).problem
     assert asked.policy is not None
     chain = policy_chain(asked.mdp, asked.policy, asked.objective)
-    chain = chain if isinstance(chain, WhyNot) else chain.with_coins()
     if asked.objective.n_steps is None and not isinstance(chain, WhyNot) and chain.n_open:
         values = asked.mdp.expressions.chances(np.asarray(point, dtype=np.float64))
-        weights = _along_the_chain(chain, values)
+        weights = _along_the_chain(chain.with_coins(), values)
         if weights is not None:
             return weights[: len(model.expressions)]
     return _along_gradients(model, policy_gradient(model, policy, objective, point)[1], point)

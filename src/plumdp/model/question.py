@@ -141,8 +141,8 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
             raise ModelError(
                 f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
             )
-        found = Question(about, objective, forgets=str(product)) if isinstance(product, WhyNot) else Question(*product)
-        return narrowed_to(found, memory) if isinstance(memory, Graph) else found
+        made = Question(about, objective, forgets=product.reason) if isinstance(product, WhyNot) else Question(*product)
+        return narrowed_to(made, memory) if isinstance(memory, Graph) else made
     source = about.counted.source
     if source is not None and asked.model.counted is source:  # what was learned from is a view of the model
         _require_lifted(asked.model, source)

@@ -118,8 +118,7 @@ def _of_value(
         return term
     if term.known is not None:
         return Proof(term.known, term.known, 0.0, 0.0, 0.0, "known")
-    brackets: list[Bracket] = []
-    reasons: list[WhyNot] = []
+    brackets, reasons = list[Bracket](), list[WhyNot]()
     for ball in _balls(region, term.model):
         found = _brackets_of_one(term, region, ball, precision)
         if isinstance(found, WhyNot):
@@ -235,8 +234,7 @@ def find_differences(
             return term
         terms.append(replace(term, sign=reduced.sign))
     pairs = tuple(zip(terms[::2], terms[1::2], strict=True))
-    expanded: list[tuple[Ball, list[list[Approximation]]]] = []
-    reasons: list[WhyNot] = []
+    expanded, reasons = list[tuple[Ball, list[list[Approximation]]]](), list[WhyNot]()
     for ball in _balls(region, model):
         orders = _expanded(pairs, region, ball, precision)
         if isinstance(orders, WhyNot):
