@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, WhyNot
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
@@ -159,7 +159,7 @@ def data_of(cell: Cell, model: ParametricMDP, point: FloatArray, part: int) -> T
 def _limit(model: ParametricMDP, counts: TransitionCounts, objective: Objective) -> float:
     """Return the half width of the delta method, with √(2 ln(2 / error)) in place of a normal quantile."""
     chain = policy_chain(model, np.arange(model.graph.n_states), objective)
-    if isinstance(chain, str):
+    if isinstance(chain, WhyNot):
         return float("nan")
     log_error = log(2 / (1 - _CONFIDENCE))
     plan = make_plan(table_chain(model, chain), pooled(model, counts.counts), 1.0, log_error)

@@ -31,6 +31,7 @@ from set_points import satisfies, set_of
 from table_cases import BetMoments, Errors, of_class, paired_table, row_of_place, values_at
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.confidence.likelihood import LevelSet, likelihood_set
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
 from plumdp.confidence.sets import ModelCache
@@ -80,7 +81,7 @@ def loses_difference(rng: Rng, error: float) -> bool:
     for end in 1 + np.argsort(wrong[1:])[-_TRIED:]:
         moments = BetMoments(tuple(seen[: end + 1]), tuple(float(each.sum()) for each in seen[:end]), planned)
         found = table_bounds(table, moments, errors, np.full(table.n, lower), np.full(table.n, upper))
-        if isinstance(found, str):
+        if isinstance(found, WhyNot):
             continue
         low = max([found.estimate - found.distance, *([] if found.low is None else [found.low.value])])
         high = min([found.estimate + found.distance, *([] if found.high is None else [found.high.value])])

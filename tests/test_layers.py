@@ -210,3 +210,36 @@ def test_no_two_classes_have_one_name():
     names = Counter(name for text in texts for name in re.findall(r"^ *class (\w+)[(:]", text, re.MULTILINE))
     assert [name for name, n in names.items() if n > 1] == []
     assert len(names) > 300
+
+
+TEXTS = {"cli/sources.py: _value", "cli/texts.py: action_map", "verifying/chain_part.py: _reward"}  # which people gave
+
+
+def kinds(node: ast.expr) -> set[str]:
+    """Return the types of which a type is a union."""
+    return kinds(node.left) | kinds(node.right) if isinstance(node, ast.BinOp) else {ast.unparse(node)}
+
+
+def or_texts(source: str) -> list[str]:
+    """Return what returns a text or something else, by its annotation: functions, and types of functions by line."""
+    found = []
+    for node in ast.walk(ast.parse(source)) if re.search(r"\| str\b|\bstr \|", source) else ():
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.BinOp):
+            found += [(node.name, kinds(node.returns))]
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Callable":
+            found += [(f"line {node.lineno}", kinds(node.slice.elts[-1]))]
+    return [name for name, each in found if "str" in each and each - {"str", "None"}]
+
+
+@pytest.mark.slow
+def test_why_there_is_no_answer_is_a_type_of_its_own():
+    """A function that returns something, or why there is none, returns ``WhyNot`` then: texts are answers."""
+    files = {path.relative_to(SOURCE).as_posix(): path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+    assert {f"{path}: {name}" for path, text in files.items() for name in or_texts(text)} == TEXTS
+
+
+@pytest.mark.parametrize("kind", ["Proof | str", "str | Proof", "list[Proof | None] | str"])
+def test_a_planted_text_in_place_of_an_answer_is_found(kind):
+    assert or_texts(f"def prove(sought: str | None) -> {kind}: ...") == ["prove"]
+    assert or_texts(f"Prover: TypeAlias = Callable[[Sought | str], {kind}]") == ["line 1"]
+    assert or_texts("def shown(path: Path | str) -> str | None: ...\ndef parts() -> list[str | Option]: ...") == []

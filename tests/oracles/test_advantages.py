@@ -11,6 +11,7 @@ from set_points import points_of_set
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.certifying.pipeline import relax
 from plumdp.model.objectives import Reach, Reward
 from plumdp.region.ball import ball_around, linear_range
@@ -41,7 +42,7 @@ def misses(seed):
     ball = ball_around(learned.region, model.space.dimension)
     uncertain = relax(learned, "coupled")
     both = [term_of(Problem(model, objective, policy), uncertain) for policy in (first, second)]
-    if any(isinstance(each, str) for each in both):
+    if any(isinstance(each, WhyNot) for each in both):
         return
     guesses = terms.advantage_approximations(*both, learned.region, ball, precision=1e-6)
     found = [each for each in guesses if each is not None]

@@ -12,7 +12,7 @@ from coupled_points import points_of, random_ellipsoid, rows_at
 from tiers import size
 
 import plumdp
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.data.returns import range_of_returns
 from plumdp.exchange.read_intervals import model_at
 from plumdp.model.objectives import Reward
@@ -127,11 +127,11 @@ def test_bounds_hold_at_every_point_of_a_region(seed):
     for point in points_of(rng, model, region, 12):
         value = exact_average(model, policy, objective, rows_at(model, point))
         if value is None:
-            assert isinstance(bounds, str)
-            assert isinstance(on_pieces, str)
+            assert isinstance(bounds, WhyNot)
+            assert isinstance(on_pieces, WhyNot)
             continue
         for found in (bounds, on_pieces):
-            assert isinstance(found, str) or Fraction(found.lower) <= value <= Fraction(found.upper)
+            assert isinstance(found, WhyNot) or Fraction(found.lower) <= value <= Fraction(found.upper)
         assert Fraction(float(against[0].lower[0])) <= value <= Fraction(float(against[1].upper[0]))
 
 
@@ -150,7 +150,7 @@ def _misses(patch):
             values = (
                 exact_average(model, policy, objective, rows_at(model, p)) for p in points_of(rng, model, region, 8)
             )
-            misses += not isinstance(bounds, str) and any(
+            misses += not isinstance(bounds, WhyNot) and any(
                 value is not None and not Fraction(bounds.lower) <= value <= Fraction(bounds.upper) for value in values
             )
     return misses
@@ -170,7 +170,7 @@ def counting_from_the_start(monkeypatch):
 
     def cycles_of(model, policy, objective, point):
         cycles = real(model, policy, objective, point)
-        if not isinstance(cycles, str):
+        if not isinstance(cycles, WhyNot):
             reward = objective.terms(model.graph).reward[cycles.model.graph.memory.choice]
             cycles = replace(cycles, reward=reward)
         return cycles
@@ -255,7 +255,7 @@ def wrong_difference(seed, seen, find=find_coupled_bounds):
     uncertain, ends = rectangular(model, region), [*pairwise(model.graph.first_choice.tolist())]
     policies = [np.array([rng.integers(a, b) for a, b in ends]) for _ in range(2)]
     bounds = find(model, policies[0], objective, region, uncertain, less=policies[1])
-    if isinstance(bounds, str):
+    if isinstance(bounds, WhyNot):
         return []
     alone = [find(model, policy, objective, region, uncertain) for policy in policies]
     seen["bounded"] += 1

@@ -13,7 +13,7 @@ from test_constraints import all_policies
 from tiers import size
 
 import plumdp as pl
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.certifying import net_benefit as module
 from plumdp.certifying.net_benefit import net_benefit
 from plumdp.certifying.pipeline import relax
@@ -85,7 +85,7 @@ def wrong_sums(seed, seen):
         return
     uncertain = relax(learned, "coupled")
     found = find_differences(learned.model, *policies, objectives, learned.region, uncertain)
-    if isinstance(found, str):
+    if isinstance(found, WhyNot):
         return
     for point in points:
         apart = [

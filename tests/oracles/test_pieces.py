@@ -17,6 +17,7 @@ from random_pmdps import random_problem
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.model.objectives import Reach, Reward
 from plumdp.region import boxes as box_bounds
 from plumdp.region.ball import Ball
@@ -77,7 +78,7 @@ def values_at(model, policy, less, objective, point):
 
 def are_outside(found, values, seen):
     """Return whether some values are not within bounds, counting those that are compared."""
-    if isinstance(found, str):
+    if isinstance(found, WhyNot):
         seen["none"] += 1
         return False
     seen["bounded"] += 1

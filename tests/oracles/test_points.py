@@ -27,6 +27,7 @@ from set_points import points_of_set
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.certifying import difference as of_policies
 from plumdp.certifying import pipeline, valuation
 from plumdp.certifying.difference import difference
@@ -81,7 +82,7 @@ def claim_drawn(learned, case, policies, seen):
     given = case.objective, learned.region, pipeline.relax(learned, "coupled")
     alone = find_coupled_bounds(case.model, policies[0], *given, precision=case.precision)
     bounds = [(one.relaxation, one.lower, one.upper) for one in found]
-    bounds += [] if isinstance(alone, str) else [("coupled alone", alone.lower, alone.upper)]
+    bounds += [] if isinstance(alone, WhyNot) else [("coupled alone", alone.lower, alone.upper)]
     seen.update(f"relaxation: {name}" for name, *_ in bounds)
     seen["models with draws"] += found[-1].policy.n_drawn > 0
     return [Claim(policies, (1,), bounds)]

@@ -13,6 +13,7 @@ from random_pmdps import random_problem
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.learned_rewards import LearnedRewards, learned_rewards
@@ -109,9 +110,9 @@ def misses(seed):
             value, other = values_at(case, point)
             if not low.lower[start] <= value <= high.upper[start]:
                 yield "against nature", case.objective, point
-            if not isinstance(coupled, str) and not coupled.lower <= value <= coupled.upper:
+            if not isinstance(coupled, WhyNot) and not coupled.lower <= value <= coupled.upper:
                 yield "coupled", case.objective, point
-            if not isinstance(apart, str) and not apart.lower <= value - other <= apart.upper:
+            if not isinstance(apart, WhyNot) and not apart.lower <= value - other <= apart.upper:
                 yield "difference", case.objective, point
 
 
@@ -159,7 +160,7 @@ def test_bounds_of_policies_that_draw_hold_at_points():
                 continue
             weights = random_weights(case.rng, case.model.graph)
             found = find_coupled_bounds(case.model, weights, case.objective, case.region, case.uncertain)
-            for point in case.points if not isinstance(found, str) else ():
+            for point in case.points if not isinstance(found, WhyNot) else ():
                 exact = with_means(case.objective, case.means, point)
                 shares = shares_of(case.model.graph, weights)
                 value = mixed_value(case.model.graph, rows_at(case.model, point), shares, exact)

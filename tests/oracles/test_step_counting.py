@@ -18,6 +18,7 @@ from set_points import points_of_set
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.model import memory
 from plumdp.model.objectives import Reach, Reward, digest
 from plumdp.model.question import ask
@@ -179,7 +180,7 @@ def test_exact_values_of_certified_policies_lie_within_their_bounds_at_points_of
 @pytest.fixture
 def few_choices(monkeypatch):
     """Every product with all choices is said to be too large."""
-    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: "it is too large")
+    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: WhyNot("it is too large"))
 
 
 def outside_of_few(seed, seen):

@@ -25,6 +25,7 @@ from table_cases import (
 )
 from tiers import size
 
+from plumdp.base.errors import WhyNot
 from plumdp.tables import bracket, contraction, joint
 from plumdp.tables.joint import joined
 
@@ -65,7 +66,7 @@ def parts_of(case, lower, upper, errors=ERRORS):
 
     with mock.patch.object(bracket, "contract", contracted), mock.patch.object(bracket, "bracket_end", ended):
         found = bracket.table_bounds(case.table, case.moments, errors, lower, upper)
-    if isinstance(found, str):
+    if isinstance(found, WhyNot):
         return None
     joint = joined(seen["near"])
     return Parts(found, joint=joint, stages=stages_of, expansions=expansions, box=(lower, upper), **seen)

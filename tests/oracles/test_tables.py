@@ -16,6 +16,7 @@ from mixed_models import chain_of, three_rows
 from table_cases import ERRORS, draw, labels_of, make_table, random_case, random_pair, row_of_place, values_at
 from tiers import size
 
+from plumdp.base.errors import WhyNot
 from plumdp.tables import bracket
 from plumdp.tables import values as sides
 from plumdp.tables.bracket import BetMoments, table_bounds
@@ -119,7 +120,7 @@ def placed(table, moments):
         patch.setattr(bracket, "contract", contracted)
         patch.setattr(bracket, "bracket_end", ended)
         found = table_bounds(table, moments, ERRORS, np.zeros(table.n), np.ones(table.n))
-    return None if isinstance(found, str) else seen
+    return None if isinstance(found, WhyNot) else seen
 
 
 def exact_payoffs(table, weight, difference, ranges):
@@ -292,7 +293,7 @@ def bracket_of(table, cumulative, lower, upper):
         table, BetMoments(tuple(cumulative), lengths, float(cumulative[-1].sum())), ERRORS, lower, upper
     )
     start = table.chain.initial
-    if isinstance(found, str):
+    if isinstance(found, WhyNot):
         return lower[start], upper[start]
     low = [end.value for end in (found.low,) if end is not None]
     high = [end.value for end in (found.high,) if end is not None]
@@ -354,7 +355,7 @@ def test_data_that_are_longer_than_planned_cost_width_alone(factor):
     value = values_at(case.table, case.truth)[case.table.chain.initial]
     moments = BetMoments(counts, lengths, factor * lengths[0])
     found = table_bounds(case.table, moments, ERRORS, np.zeros(case.table.n), np.ones(case.table.n))
-    assert not isinstance(found, str)
+    assert not isinstance(found, WhyNot)
     for end, sign in ((found.low, -1), (found.high, 1)):
         assert end is None or sign * (end.value - value) >= 0
     assert abs(found.estimate - value) <= found.distance

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plumdp as pl
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
@@ -105,7 +105,7 @@ def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
     assert Expandable(setting, setting.equations(), guess).approximation(guess, residuals, errors, 1e-6) is None
     assert errors.largest_sums(np.zeros(chain.n_open), 0.0, 1e-6)[chain.initial] == np.inf
     found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
-    assert found == "nature may keep a run from ending, so that nothing bounds the remainder"
+    assert found == WhyNot("nature may keep a run from ending, so that nothing bounds the remainder")
 
 
 def test_the_same_run_is_certain_to_end_away_from_zero():
@@ -190,16 +190,16 @@ def test_what_is_not_covered_has_a_reason():
     uncertain, policy = rectangular(model, region), model.graph.first_choice[:-1]
     reward = RewardStructure(np.ones(model.graph.n_states), None)
     to_the_top = Reward(reward, "min", target=model.labels["top"])
-    assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
+    assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain).reason
     forever = Reward(reward, "min")
-    assert "runs of the policy need not end" in find_coupled_bounds(model, policy, forever, region, uncertain)
+    assert "runs of the policy need not end" in find_coupled_bounds(model, policy, forever, region, uncertain).reason
     untied = IntervalMDP(
         model.graph,
         np.arange(model.graph.n_transitions, dtype=np.int32),
         np.zeros(model.graph.n_transitions),
         np.ones(model.graph.n_transitions),
     )
-    assert "not one of the model's" in find_coupled_bounds(model, policy, top_of(model), region, untied)
+    assert "not one of the model's" in find_coupled_bounds(model, policy, top_of(model), region, untied).reason
 
 
 def test_a_run_that_is_over_at_the_start_has_a_known_value():
@@ -301,7 +301,7 @@ def test_one_state_that_nature_can_hold_is_enough_to_refuse(at, reach):
     region, policy = ellipsoid(model, [0.25, 0.5], reach), model.graph.first_choice[:-1]
     for uncertain in (rectangular(model, region), expression_wise(model, region)):
         found = find_coupled_bounds(model, policy, top_of(model), region, uncertain)
-        assert isinstance(found, str) == (reach == 0.25)
+        assert isinstance(found, WhyNot) == (reach == 0.25)
 
 
 def test_a_region_about_a_point_at_which_runs_never_end_has_a_reason():
@@ -310,7 +310,7 @@ def test_a_region_about_a_point_at_which_runs_never_end_has_a_reason():
     region = ellipsoid(model, [0.0], 0.25)
     objective = Reach(model.labels["end"], np.zeros_like(model.labels["end"]), "max")
     found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
-    assert isinstance(found, str)
+    assert isinstance(found, WhyNot)
 
 
 def test_a_model_without_parameters_has_its_value():

@@ -8,6 +8,7 @@ from shorthand import certify_all, explain
 from typer.testing import CliRunner
 
 import plumdp as pl
+from plumdp.base.errors import WhyNot
 from plumdp.cli import app
 from plumdp.data import record
 from plumdp.exchange import write_policy
@@ -280,7 +281,7 @@ def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memo
 @pytest.fixture
 def few_choices(monkeypatch):
     """Every product with all choices is said to be too large."""
-    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: "it is too large")
+    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: WhyNot("it is too large"))
 
 
 @pytest.mark.slow

@@ -214,6 +214,7 @@ def test_a_reduction_is_one_file_and_one_entry(tmp_path, monkeypatch, nature):
 PROVER = '''
 from itertools import pairwise
 import numpy as np
+from plumdp.base.errors import UNSAID
 from plumdp.region.shapes import Box
 from plumdp.relaxation.relax import expression_wise
 from plumdp.solver.coupled.bounds import Proof
@@ -223,7 +224,7 @@ def in_pieces(sought, proofs):
     """Bound a value in each of many pieces of the only parameter's range, one of which has the point."""
     region, (model, objective) = sought.learned.region, (sought.question.model, sought.question.objective)
     if sought.less is not None or model.space.dimension != 1:
-        return ""
+        return UNSAID
     start, ends = model.graph.initial_state, []
     for piece in pairwise(np.linspace(region.lower[0], region.upper[0], 101)):
         box = Box(region.names, *(np.array([end]) for end in piece))

@@ -1,4 +1,4 @@
-"""Exceptions that plumdp raises on misuse: each says what is wrong, where, and how to fix it.
+"""What plumdp says in place of an answer: errors on misuse, with what is wrong, where and how to fix it, or ``WhyNot``.
 
 A message is made of parts: plain text, and the options that it speaks of, which each front end spells in its own way.
 """
@@ -16,6 +16,24 @@ from typing import Concatenate, ParamSpec, TypeVar
 _First = TypeVar("_First")
 _Rest = ParamSpec("_Rest")
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """What a function returns in place of a proof, a product or an expansion, where there is none: in words, why.
+
+    >>> print(WhyNot("the value is known"))
+    the value is known
+    """
+
+    reason: str
+    code: str = ""  # of a reason that something is decided by
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+UNSAID = WhyNot("")  # the reason goes without saying
 
 
 class Untold:

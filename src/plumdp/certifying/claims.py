@@ -99,7 +99,7 @@ def make_certificate(
         jointly=_other_objectives(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         visible_error=learned.visible_error,
-        not_coupled=valued.not_coupled,
+        not_coupled=valued.not_coupled.reason,
         remark=_remark(policy, question),
         misfit=learned.misfit,
         budget=learned.budget.parts(),
@@ -121,7 +121,9 @@ def make_certificate(
     if learned.conflict is not None and not learned.conflict.leaves_bounds:
         unclaimed = replace(certificate, **_NO_BOUNDS, is_over_time=learned.conflict.is_over_time)
         return with_data(unclaimed, learned.counts)
-    narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
+    may_announce = is_given and valued.not_coupled.code == NOT_ANNOUNCED.code
+    # if there is a reason, the graph alone explains it
+    narrower = () if certificate.reason else to_narrow(learned, certificate, may_announce=may_announce)
     return with_data(replace(certificate, narrower=narrower), learned.counts)
 
 
@@ -333,7 +335,7 @@ _NO_BETS: dict[NoBets, Advice] = {
 }
 
 
-def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
+def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool = False) -> Advice:
     """Return the most useful step towards narrower bounds, or nothing if none is known to help.
 
     Bets are worth most, then one point for all states; a misfit costs width that no data win back.
@@ -356,7 +358,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
         )
     if learned.kind in PLACED and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
-    if certificate.not_coupled == NOT_ANNOUNCED and certificate.options["policy"] == "given":
+    if may_announce:
         return "say ", Option("announced", True), " if these data did not choose the policy; then bets are placed on it"
     is_coupled = certificate.relaxation in ("coupled", "untied") or certificate.not_coupled
     if not is_coupled and learned.model.graph.levels is None:

@@ -220,7 +220,7 @@ def difference_of(
     apart = {"both": Proof(lower, upper, 0.0, 0.0, 0.0, "of both")}
     uncertain = relax(learned, default_relaxation(learned), question.model)
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
-    proofs, reason = prove(sought, apart)
+    proofs, why_not = prove(sought, apart)
     lower, upper = best_ends(proofs.values())
     if lower > upper:
         one, other = (without_bounds(each, contradiction(proofs)) for each in (one, other))
@@ -232,7 +232,7 @@ def difference_of(
         one,
         other,
         names,
-        reason if len(proofs) == 1 else "",
+        why_not.reason if len(proofs) == 1 else "",
         margin,
         None if about is None else about.interval,
         acts_alike(question.model.graph, one.policy, other.policy),

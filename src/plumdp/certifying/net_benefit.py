@@ -15,7 +15,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError, Option
+from plumdp.base.errors import ModelError, Option, WhyNot
 from plumdp.base.linear_algebra import last_that
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
@@ -257,7 +257,7 @@ def _gain(
         uncertain = relax(learned, default_relaxation(learned), model)
         objectives, policies = [each.objective for each in questions], (one[0].policy, other[0].policy)
         found = find_differences(model, *policies, objectives, learned.region, uncertain, precision=precision)
-        joint = None if isinstance(found, str) else found
+        joint = None if isinstance(found, WhyNot) else found
 
     def gain(weight: float) -> float:
         mine, its = ([_times(*each) for each in _weighted(of_one, weight)] for of_one in (one, other))

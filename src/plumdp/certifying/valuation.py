@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.path_evidence import LiftedConstraints
 from plumdp.confidence.path_likelihood import PathLevelSet
@@ -46,7 +47,7 @@ class Valuation:
     upper: float
     solver: SolverStatus
     coupled: Proof | None = None  # with one point for all states, if they were asked for and exist
-    not_coupled: str = ""  # why there are no coupled bounds
+    not_coupled: WhyNot = UNSAID  # why there are no coupled bounds
     nature: tuple[FloatArray, FloatArray] | None = None  # (n_states) each: bounds by induction against nature
     contradiction: str = ""  # why the lower end is above the upper one, if it is
 
@@ -74,17 +75,17 @@ class Sought:
 
 
 Proofs: TypeAlias = Mapping[str, Proof]
-Prover: TypeAlias = Callable[[Sought, Proofs], Proof | str]
+Prover: TypeAlias = Callable[[Sought, Proofs], Proof | WhyNot]
 """From what is sought and the proofs so far to another one, or to why there is none, which may go without saying."""
 
 
-def against_nature(sought: Sought, _: Proofs) -> Proof | str:
+def against_nature(sought: Sought, _: Proofs) -> Proof | WhyNot:
     """Return bounds by induction, with nature at its worst and at its best in the relaxation.
 
     They are proved anew for this policy, as those of a solver are for a choice of policies.
     """
     if sought.less is not None:
-        return ""
+        return UNSAID
     question, precision, start = sought.question, sought.precision, sought.question.model.graph.initial_state
     asked, within = (sought.policy, question.objective), sought.learned.at_points(question).prepared
     worst, best = evaluate_all(
@@ -97,17 +98,17 @@ def against_nature(sought: Sought, _: Proofs) -> Proof | str:
     return Proof(*ends, 0.0, 0.0, 0.0, "against nature", values=(low.lower, high.upper), solver=status)
 
 
-def by_expansion(sought: Sought, _: Proofs) -> Proof | str:
+def by_expansion(sought: Sought, _: Proofs) -> Proof | WhyNot:
     """Return bounds with one point for all states, by expansions in the parameters."""
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
     if question.model.no_points:
-        return question.model.no_points
+        return WhyNot(question.model.no_points)
     rest = question.objective, region, sought.uncertain
     return find_coupled_bounds(question.model, sought.policy, *rest, less=sought.less, precision=sought.precision)
 
 
-def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
+def by_pieces(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     """Return bounds with one point for all states on pieces of the region, where an expansion on all of it is poor."""
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
@@ -116,10 +117,10 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     is_good = whole is not None and not slacks and whole.remainder <= MATTERS * (whole.upper - whole.lower)
     is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
     if is_good or not is_possible:
-        return ""
+        return UNSAID
     rest = question.objective, region, sought.uncertain
     found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less, slacks=slacks)
-    return "" if isinstance(found, str) else found  # why there is no expansion at all is said already
+    return UNSAID if isinstance(found, WhyNot) else found  # why there is no expansion at all is said already
 
 
 def slacks_of(learned: Learned) -> list[Slack]:
@@ -132,7 +133,7 @@ def slacks_of(learned: Learned) -> list[Slack]:
     return found
 
 
-def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
+def by_bets(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     """Return bounds by bets on temporal differences, if the set has placed any."""
 
     def nature(policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
@@ -149,19 +150,19 @@ def _by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tupl
     return found.values
 
 
-def by_intervals(sought: Sought, proofs: Proofs) -> Proof | str:
+def by_intervals(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     """Return bounds on a difference in a table by the intervals of its rows, from runs that move together."""
     if sought.less is None or sought.uncertain.misfit or not sought.question.model.counted.is_table:
-        return ""
+        return UNSAID
     question, (first, second) = sought.question, sought.choices
     bounded = [(policy, *_by_nature(sought, proofs, policy)) for policy in (first, second)]
     return difference_by_intervals(question.model, question.objective, sought.uncertain, *bounded)
 
 
-def by_runs(sought: Sought, _: Proofs) -> Proof | str:
+def by_runs(sought: Sought, _: Proofs) -> Proof | WhyNot:
     """Return bounds by what whole runs of the policies earned, if these were announced with them."""
     ends = _ends_by_runs(sought)
-    return "" if ends is None else Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
+    return UNSAID if ends is None else Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
 
 
 def _ends_by_runs(sought: Sought) -> RunEnds | None:
@@ -179,18 +180,18 @@ PROVERS: dict[str, Prover] = {
 }
 
 
-def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[Proofs, str]:
+def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[Proofs, WhyNot]:
     """Return the proofs so far and those of all provers, and the last reason why one has none.
 
     Without coupling, nature may pick another point in each state, so that only bounds against it count.
     """
-    found, reason = dict(so_far), ""
+    found, why_not = dict(so_far), UNSAID
     is_possible, ends = not isinstance(sought.learned.region, Conflict), _ends_by_runs(sought)
     stand_alone = is_possible and ends is not None and ends.stand_alone
     for name in PROVERS if is_possible and is_coupled else ("nature", "runs") if stand_alone else ("nature",):
         new = PROVERS[name](sought, found)
-        if isinstance(new, str):
-            reason = new or reason
+        if isinstance(new, WhyNot):
+            why_not = new if new.reason else why_not
             continue
         lower, upper = best_ends([*found.values(), new])
         # else the region is empty, as all hold, which rounding has hidden so far; what contradicts whole runs is said
@@ -199,7 +200,7 @@ def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[P
     if stand_alone:
         kept = {*so_far, "runs"}
         found = {k: each if k in kept else replace(each, lower=-np.inf, upper=np.inf) for k, each in found.items()}
-    return found, reason
+    return found, why_not
 
 
 def contradiction(proofs: Proofs) -> str:
@@ -232,11 +233,11 @@ def value_policy(
     is_kept = checked.dtype.kind == "f" or is_mapped(checked)  # what is on disk stays there
     chosen = checked if is_kept else read_only(checked.astype(np.int32))
     sought = Sought(learned, question, uncertain, chosen, precision=precision)
-    proofs, reason = prove(sought, {}, is_coupled=is_coupled)
+    proofs, why_not = prove(sought, {}, is_coupled=is_coupled)
     nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
     best = min(coupled, key=lambda proof: proof.upper - proof.lower, default=None)
     lower, upper = best_ends(proofs.values())
-    why = reason if best is None else "", nature.values, contradiction(proofs) if lower > upper else ""
+    why = why_not if best is None else UNSAID, nature.values, contradiction(proofs) if lower > upper else ""
     return Valuation(chosen, lower, upper, nature.solver, best, *why)
 
 

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, WhyNot
 from plumdp.base.linear_algebra import last_that, solve_nearly
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -237,7 +237,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     seen = pooled(counted, learned.counts.counts)
     chosen = as_choices(model.graph, check_policy(model.graph, policy))
     bounded = chain_of_policy(model, chosen, objective)
-    if isinstance(bounded, str):
+    if isinstance(bounded, WhyNot):
         raise DataError(f"there is no advice on rows: {bounded}")
     table = bounded.table
     probability = table.frequencies(seen)

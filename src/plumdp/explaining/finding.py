@@ -11,7 +11,7 @@ from math import cos, pi
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, WhyNot
 from plumdp.confidence.observations import pool
 from plumdp.confidence.space_moments import simplified
 from plumdp.explaining.design import table_question
@@ -293,10 +293,9 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     asked = reduce(Problem(model, objective, check_policy(model.graph, policy))).problem
     assert asked.policy is not None
     chain = policy_chain(asked.mdp, asked.policy, asked.objective)
-    chain = chain if isinstance(chain, str) else chain.with_coins()
-    if asked.objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
+    if asked.objective.n_steps is None and not isinstance(chain, WhyNot) and chain.n_open:
         values = asked.mdp.expressions.chances(np.asarray(point, dtype=np.float64))
-        weights = _along_the_chain(chain, values)
+        weights = _along_the_chain(chain.with_coins(), values)
         if weights is not None:
             return weights[: len(model.expressions)]
     return _along_gradients(model, policy_gradient(model, policy, objective, point)[1], point)

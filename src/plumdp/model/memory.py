@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, ranges, read_only
 from plumdp.model.kernels import find_distances
 from plumdp.model.objectives import Objective, Reach, Reward
@@ -43,7 +43,7 @@ _AMONG_FEW = "was chosen among policies that are best at a few points, as the pr
 _REMEMBERS = "has memory: its action may depend on it"
 
 
-def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
+def with_memory(model: ParametricMDP, objective: Objective) -> Product | WhyNot:
     """Return the product with the memory that an objective needs, or that may help, or why there is none, in words."""
     if not isinstance(objective, Mission):
         return count_steps(model, objective)
@@ -51,15 +51,15 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
         kind = "is stored on disk" if model.graph.memory is None else "has memory already"
         raise ModelError(f"{objective.text}: a mission cannot be asked about a model that {kind}")
     product = objective.task.asked_of(model, objective)
-    if isinstance(product, str):
+    if isinstance(product, WhyNot):
         raise ModelError(f"{objective.text}: the policy needs memory, but {product}")
     return product
 
 
-def count_steps(model: ParametricMDP, objective: Objective, *, keep: BoolArray | None = None) -> Product | str:
+def count_steps(model: ParametricMDP, objective: Objective, *, keep: BoolArray | None = None) -> Product | WhyNot:
     """Return the product with a step counter and the objective there, or why there is none, in words.
 
-    Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
+    The reason goes without saying if no policy can do better by counting: there are no choices, or one step.
     """
     refusal = _refusal(model, objective)
     if refusal is not None:
@@ -73,7 +73,7 @@ def count_steps(model: ParametricMDP, objective: Objective, *, keep: BoolArray |
 
     words = _COUNTS if keep is None else f"{_COUNTS}, and {_AMONG_FEW}"
     product = remember(model, count, n_steps + 1, _STEP, words=words, allow=None if keep is None else among(keep))
-    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+    return product if isinstance(product, WhyNot) else (product, _unbounded(objective, product.graph, n_steps))
 
 
 def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
@@ -97,18 +97,18 @@ def no_choices(model: ParametricMDP, objective: Objective) -> BoolArray:
     return keep
 
 
-def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
+def _refusal(model: ParametricMDP, objective: Objective) -> WhyNot | None:
     """Return the reason not to count steps, whatever the size of the product, or None if they may be counted."""
     graph, n_steps = model.graph, objective.n_steps
     is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and elsewhere_of(model) is None)
     if is_idle or graph.memory is not None:
-        return ""
+        return UNSAID
     if graph.levels is not None:
-        return "a model that is stored on disk has no product with a step counter"
+        return WhyNot("a model that is stored on disk has no product with a step counter")
     if not isinstance(objective, Reach | Reward):
-        return f"steps are not counted for the objective {type(objective).__name__}"
+        return WhyNot(f"steps are not counted for the objective {type(objective).__name__}")
     if isinstance(objective, Reward) and objective.discount is None and (objective.terms(graph).reward < 0).any():
-        return "steps are counted for rewards of at least 0 only, and for discounted ones"
+        return WhyNot("steps are counted for rewards of at least 0 only, and for discounted ones")
     return None
 
 
@@ -122,7 +122,7 @@ def remember(
     enter: Entry | None = None,
     allow: Allowance | None = None,
     words: str = _REMEMBERS,
-) -> ParametricMDP | str:
+) -> ParametricMDP | WhyNot:
     """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
 
     A memory that depends on the state that a step leads to is updated once more by ``enter``. Without ``allow`` all
@@ -139,7 +139,7 @@ def remember(
 
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
     if small.n_states * n_memory > _MOST_CODES:
-        return f"{too_large} would have more than {_MOST_CODES:,} states"
+        return WhyNot(f"{too_large} would have more than {_MOST_CODES:,} states")
     number = np.zeros(small.n_states * n_memory, dtype=np.int32)  # one more than the number in the product
     found = [np.atleast_1d(initial) * small.n_states + small.initial_state]
     n_found, n_transitions = len(found[0]), 0
@@ -155,7 +155,7 @@ def remember(
         choice, n_choices, after = _moves(small, memory, state, taken, enter, allow)
         n_transitions += len(after)
         if n_transitions > MOST_TRANSITIONS:
-            return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"
+            return WhyNot(f"{too_large} has more than {MOST_TRANSITIONS:,} transitions")
         new = np.unique(after[number[after] == 0])
         number[new] = n_found + 1 + np.arange(len(new))
         n_found += len(new)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import count_steps, may_count_few, no_choices, with_memory
@@ -136,13 +136,13 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     if not isinstance(asked, Question):
         objective = settled(about, as_objective(asked, about))
         counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
-        product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else ""
-        if counts and isinstance(product, str):
+        product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else UNSAID
+        if counts and isinstance(product, WhyNot):
             raise ModelError(
                 f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
             )
-        question = Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
-        return narrowed_to(question, memory) if isinstance(memory, Graph) else question
+        made = Question(about, objective, forgets=product.reason) if isinstance(product, WhyNot) else Question(*product)
+        return narrowed_to(made, memory) if isinstance(memory, Graph) else made
     source = about.counted.source
     if source is not None and asked.model.counted is source:  # what was learned from is a view of the model
         _require_lifted(asked.model, source)
@@ -165,7 +165,7 @@ def may_narrow(question: Question) -> bool:
 def narrowed(question: Question, keep: BoolArray) -> Question:
     """Return a question about policies that take the kept choices only, or the same one if these are too many."""
     product = count_steps(question.model, question.objective, keep=keep)
-    return question if isinstance(product, str) else Question(*product)
+    return question if isinstance(product, WhyNot) else Question(*product)
 
 
 def narrowed_to(question: Question, graph: Graph) -> Question:

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import OpenChain, regular_equations
@@ -90,19 +91,19 @@ class TableBounds:
 
 def table_bounds(
     table: OpenChain, moments: BetMoments, errors: Errors, lower: FloatArray, upper: FloatArray
-) -> TableBounds | str:
+) -> TableBounds | WhyNot:
     """Return bounds on what is sought, such as the value of the first node, or in words why there are none.
 
     ``lower`` and ``upper`` (n) are bounds on the values of the open nodes that hold jointly with the bets.
     """
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
-        return "the data do not exclude an infinite value"
+        return WhyNot("the data do not exclude an infinite value")
     pilot, plan = moments.counts[0], plan_of(table, moments, errors)
     if plan is None:
-        return "the pilot leaves nothing to bet on"
+        return WhyNot("the pilot leaves nothing to bet on")
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)
     if near is None:
-        return "the frequencies have no proved solution"
+        return WhyNot("the frequencies have no proved solution")
     stages = {sign: make_stages(plan, moments, sign) for sign in (-1, 1)}
     low, high = by_rows = best_end(plan, stages[-1], near, -1), best_end(plan, stages[1], near, 1)
     joint = joined(near) if _is_loose(low) or _is_loose(high) else None

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import WhyNot
 from plumdp.data.counts import CountArray
 from plumdp.data.practice import practice_of
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, owners, read_only
@@ -109,7 +110,7 @@ def _predicted(question: Question, outlook: Outlook, uncertain: IntervalMDP, pol
     low, high = ends if is_max else ends[::-1]
     bounded = policy, low.lower, high.upper
     found = value_bounds(outlook.moments, outlook.errors, question.model, objective, bounded)
-    if isinstance(found, str):
+    if isinstance(found, WhyNot):
         return float(low.lower[start]) if is_max else -float(high.upper[start])
     return found.lower if is_max else -found.upper
 
@@ -135,7 +136,7 @@ def _used(question: Question, policy: IntArray) -> Indices:
     """Return the states whose choice matters to the value of a policy."""
     objective = reduce(Problem(question.model, question.objective)).problem.objective
     chain = policy_chain(question.model, policy, objective)
-    return np.arange(len(policy)) if isinstance(chain, str) else chain.state[: chain.n_open]
+    return np.arange(len(policy)) if isinstance(chain, WhyNot) else chain.state[: chain.n_open]
 
 
 def _row_visits(model: ParametricMDP, seen: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_parts
+from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
@@ -34,9 +35,10 @@ from plumdp.tables.values import estimate_value, value_bounds
 
 _BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
 _GIVEN = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
-NOT_ANNOUNCED = (
+NOT_ANNOUNCED = WhyNot(
     "bets are placed on policies that the first data name, and on those that you announce, chosen before looking at "
-    "these data or from those before the first bets only"
+    "these data or from those before the first bets only",
+    code="not announced",
 )
 
 
@@ -237,7 +239,7 @@ def bounds_by_bets(
     question: Question,
     policies: Sequence[npt.NDArray[Any]],
     bounds_on: Callable[[npt.NDArray[Any]], tuple[FloatArray, FloatArray]],
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds by bets on the value of a policy, or of one less another, or in words why there are none.
 
     There are no words if sets place no bets. ``bounds_on`` says of a policy between which bounds (n_states) its values
@@ -245,9 +247,9 @@ def bounds_by_bets(
     """
     found = next(iter(evidence.of_kind(TableSet)), None)
     if found is None:
-        return ""
+        return UNSAID
     if found.moments is None:
-        return "no bets were placed, as the order of the data is not known"
+        return WhyNot("no bets were placed, as the order of the data is not known")
     orders = (policies, policies[::-1])  # bounds on a difference are those of the turned one, turned
     announced = [
         each

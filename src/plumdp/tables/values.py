@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
+from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, Graph, Indices, ranges, read_only
 from plumdp.model.objectives import Kind, Objective
@@ -90,24 +91,24 @@ class ChainOfPolicy:
 
 def chain_of_policy(
     model: ParametricMDP, policy: npt.NDArray[Any], objective: Objective, *, side: int = -1
-) -> ChainOfPolicy | str:
+) -> ChainOfPolicy | WhyNot:
     """Return the chain of a policy, or in words why there is none.
 
     Runs that leave the table are worth the least (side -1) or the most (side 1) that they may be, so that the values of
     the chain are constants.
     """
     if objective.n_steps is not None:
-        return "the number of steps is bounded: there are no bets on such values yet"
+        return WhyNot("the number of steps is bounded: there are no bets on such values yet")
     if objective.kind is Kind.AVERAGE:
-        return "there are no bets on averages in the long run yet"
+        return WhyNot("there are no bets on averages in the long run yet")
     nature, reduced = places_elsewhere(model), reduce(Problem(model, objective, policy))
     problem = reduced.problem
     assert problem.policy is not None
     chain = policy_chain(problem.mdp, problem.policy, problem.objective)
-    if isinstance(chain, str):
+    if isinstance(chain, WhyNot):
         return chain
     if chain.n_open == 0:
-        return "the value is known"
+        return WhyNot("the value is known")
     table = table_chain(problem.mdp, chain)
     if len(nature):
         is_hers = np.isin(table.place, nature)
@@ -123,7 +124,7 @@ Bounded: TypeAlias = tuple[npt.NDArray[Any], FloatArray, FloatArray]
 
 def value_bounds(
     moments: BetMoments, errors: Errors, model: ParametricMDP, objective: Objective, *policies: Bounded
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds by bets on the value of a policy, or of one less another, or in words why there are none.
 
     If runs may leave the table, the ends are those of two chains, each with bets on its rows, and the lower end of a
@@ -134,7 +135,7 @@ def value_bounds(
     found = list[TableBounds]()
     for side in sides:
         made = _chains(model, objective, [policy for policy, *_ in policies], side)
-        if isinstance(made, str):
+        if isinstance(made, WhyNot):
             return made
         chains, table, own = made
         starts = [chain.start(*values) for chain, (_, *values) in zip(chains, policies, strict=True)]
@@ -144,7 +145,7 @@ def value_bounds(
         if not table.start.any():
             return Proof(0.0, 0.0, 0.0, 0.0, 0.0, "the same chain")
         bounds = table_bounds(table, moments, errors, lower, upper)
-        if isinstance(bounds, str):
+        if isinstance(bounds, WhyNot):
             return bounds
         found.append(bounds)
     low, high = found[0].low, found[-1].high
@@ -168,7 +169,7 @@ def value_bounds(
 
 def difference_by_intervals(
     model: ParametricMDP, objective: Objective, uncertain: IntervalMDP, first: Bounded, second: Bounded
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds on the value of one policy less another by the intervals of all rows, or why there are none.
 
     There are no words if the policies are too large for a look at pairs of their nodes.
@@ -176,7 +177,7 @@ def difference_by_intervals(
     ends, n_known = list[float](), len(model.expressions.polynomials)
     for side in (-1, 1):
         made = _apart(model, objective, [first[0], second[0]], side)
-        if isinstance(made, str):
+        if isinstance(made, WhyNot):
             return made
         chains, labels = made
         coupled = list[CoupledChain]()
@@ -189,7 +190,7 @@ def difference_by_intervals(
             coupled.append(CoupledChain(table, low, high, label, *chain.start(*values)))
         found = largest_difference(*(coupled if side > 0 else coupled[::-1]))
         if found is None:
-            return ""
+            return UNSAID
         ends.append(side * found)
     least, most = ends if chains[0].reduced.sign > 0 else (-ends[1], -ends[0])
     return Proof(least, most, most - least, 0.0, 0.0, "runs that move together")
@@ -197,14 +198,14 @@ def difference_by_intervals(
 
 def _apart(
     model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
-) -> tuple[list[ChainOfPolicy], list[Indices]] | str:
+) -> tuple[list[ChainOfPolicy], list[Indices]] | WhyNot:
     """Return the chains of two policies, or of one, and labels of their transitions, or in words why there are none."""
     is_drawn = any(policy.dtype.kind == "f" for policy in policies)  # then the nodes of both are choices, too
     chains = list[ChainOfPolicy]()
     for policy, end in zip(policies, (side, -side), strict=False):
         written = policy_weights(model.graph, policy) if is_drawn else policy
         chain = chain_of_policy(model, written, objective, side=end)
-        if isinstance(chain, str):
+        if isinstance(chain, WhyNot):
             return chain
         chains.append(chain)
     numbers: dict[Fraction, int] = {}
@@ -214,13 +215,13 @@ def _apart(
 
 def _chains(
     model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
-) -> tuple[list[ChainOfPolicy], OpenChain, Indices] | str:
+) -> tuple[list[ChainOfPolicy], OpenChain, Indices] | WhyNot:
     """Return the chains of policies, the first less the second as one chain, and the nodes that are the second's own.
 
     Or, in words, why there are none.
     """
     made = _apart(model, objective, policies, side)
-    if isinstance(made, str):
+    if isinstance(made, WhyNot):
         return made
     chains, labels = made
     if len(chains) == 1:
@@ -236,7 +237,7 @@ def normal_values(question: Question, seen: FloatArray, *policies: npt.NDArray[A
     model, found = question.model, []
     for side in (-1, 1) if len(places_elsewhere(model)) else (-1,):
         made = _chains(model, question.objective, policies, side)
-        if isinstance(made, str):
+        if isinstance(made, WhyNot):
             return []
         chains, table, _ = made
         probability = table.frequencies(seen)
@@ -260,7 +261,7 @@ def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArra
     reduced = reduce(Problem(question.model, objective)).problem.objective
     side = -1 if reduced.direction == "max" else 1  # the worst outside of the table
     chain = chain_of_policy(question.model, policy, objective, side=side)
-    value = None if isinstance(chain, str) else chain.estimate(seen)
+    value = None if isinstance(chain, WhyNot) else chain.estimate(seen)
     return np.inf if value is None else value if objective.direction == "max" else -value
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import WhyNot
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
@@ -84,7 +85,7 @@ def check_table_bets(look: Look) -> None:
     of_one = Errors(bets["errors"]["side"], bets["errors"]["rows"], bets["errors"]["ball"])
     _check_policy(look, question, policy, _outlook(pilot, moments, witness, of_one))
     bounded = chain_of_policy(question.model, policy, question.objective)
-    if isinstance(bounded, str):
+    if isinstance(bounded, WhyNot):
         raise Rejected(f"there are no bets on this policy: {bounded}")
     part = Part(witness, "witness")
     numbers = read_table_chain(part["chain"], read_counts(part)).numbers

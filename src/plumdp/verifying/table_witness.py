@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts, favoured_parts
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, WhyNot
 from plumdp.confidence.bounds import events_of_rows
 from plumdp.confidence.likelihood import order_of
 from plumdp.data.counts import TransitionCounts
@@ -126,14 +126,14 @@ def _bets_part(
     refuse_unknown({"bets in tables that runs may leave": bool(len(places_elsewhere(question.model)))})
     same = [each for each in found.about(question) if np.array_equal(each.policy, policy)]
     bounded = chain_of_policy(question.model, policy, question.objective)
-    if not same or isinstance(bounded, str):
+    if not same or isinstance(bounded, WhyNot):
         return None
     chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
     refuse_unknown({f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes": table.n > MOST_IN_BETS})
     order = order_of_nodes(table, keys)
     low, high = (read_only(each[np.argsort(order)]) for each in start)
     made = table_bounds(table, found.moments, chosen.errors, low, high)
-    if isinstance(made, str):
+    if isinstance(made, WhyNot):
         return None
     announced = [each for each in found.announced if each.question is chosen.question]  # these divide its error
     shares = favoured_parts(1.0, len(announced))

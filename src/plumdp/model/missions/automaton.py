@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
 from plumdp.model.memory import Product, memory_name, remember, with_values
 from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
@@ -41,7 +41,7 @@ class Automaton:
     rejected: BoolArray  # (n_memory)
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
         """Return the product of the model with the automaton and the question on it, or that it is too large."""
         over = len(self.names)  # the memory after a run was decided
         after = np.vstack([self.after, np.full((1, self.after.shape[1]), over, dtype=np.int32)])
@@ -57,7 +57,7 @@ class Automaton:
 
         initial = int(enter(np.array([self.start]), np.array([model.graph.initial_state]))[0])
         product = remember(model, leave, over + 1, "mission", initial=initial, enter=enter, words=_WORDS)
-        if isinstance(product, str):
+        if isinstance(product, WhyNot):
             return product
         memory = product.graph.states[memory_name(product)]
         asked = mission.reaching(product, is_accepted[memory], (is_decided & ~is_accepted)[memory])

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, read_only
 from plumdp.model.memory import Product, memory_name, remember, with_values
 from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
@@ -63,18 +63,18 @@ class Recurrence:
     pairs: tuple[Pair, ...]
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
         """Return the product of the model with the automaton and the question on it, or that it is too large.
 
         Where a run is won, the product has no other choice than one that wins. With it comes the number of the goal
         that is next, of those that must be met again and again.
         """
         whole = self._product(model)
-        if isinstance(whole, str):
+        if isinstance(whole, WhyNot):
             return whole
         won = _winning(whole.graph, self.marks[whole.graph.states[memory_name(whole)]], self.pairs)
         product = self._product_with_goals(model, whole.graph, won)
-        if isinstance(product, str):
+        if isinstance(product, WhyNot):
             return product
         n_goals = won.choice.shape[1]
         memory = product.graph.states[memory_name(product)] // n_goals
@@ -87,7 +87,7 @@ class Recurrence:
         asked = mission.reaching(product, target, np.zeros_like(target))
         return with_values(product, distinct_names(names)), asked
 
-    def _product(self, model: ParametricMDP) -> ParametricMDP | str:
+    def _product(self, model: ParametricMDP) -> ParametricMDP | WhyNot:
         def enter(memory: Indices, state: Indices) -> Indices:
             entered: Indices = self.after[memory, self.letter[state]]
             return entered
@@ -95,7 +95,7 @@ class Recurrence:
         initial = int(self.after[self.start, self.letter[model.graph.initial_state]])
         return remember(model, _kept, len(self.names), "mission", initial=initial, enter=enter)
 
-    def _product_with_goals(self, model: ParametricMDP, whole: Graph, won: _Won) -> ParametricMDP | str:
+    def _product_with_goals(self, model: ParametricMDP, whole: Graph, won: _Won) -> ParametricMDP | WhyNot:
         """Return the product with the number of the next goal besides, where won states have the choice that wins."""
         n_goals = won.choice.shape[1]
         assert whole.memory is not None

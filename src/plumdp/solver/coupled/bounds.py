@@ -27,6 +27,7 @@ from itertools import chain, product
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.model.objectives import Kind, Objective
@@ -89,7 +90,7 @@ def find_coupled_bounds(
     *,
     less: Policy | None = None,
     precision: float = 1e-6,
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none.
 
     If there is another policy, its value is subtracted (``less``). ``uncertain`` is a relaxation of the model that
@@ -98,28 +99,29 @@ def find_coupled_bounds(
     """
     if less is not None:
         found = find_differences(model, policy, less, [objective], region, uncertain, precision=precision)
-        return found if isinstance(found, str) else found.bounds([1.0])
+        return found if isinstance(found, WhyNot) else found.bounds([1.0])
     reduced = reduce(Problem(model, objective, check_policy(model.graph, policy)))
     of_model = _of_average if objective.kind is Kind.AVERAGE else _of_value
     proof = of_model(reduced.problem, region, reduced.like(uncertain), precision)
-    if isinstance(proof, str) or reduced.sign > 0:
+    if isinstance(proof, WhyNot) or reduced.sign > 0:
         return proof
     lower, upper = one_minus(proof.lower, proof.upper)
     return replace(proof, lower=lower, upper=upper)
 
 
-def _of_value(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Proof | str:
+def _of_value(
+    problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float
+) -> Proof | WhyNot:
     """Return bounds on the value of a reduced problem."""
     term = term_of(problem, uncertain)
-    if isinstance(term, str):
+    if isinstance(term, WhyNot):
         return term
     if term.known is not None:
         return Proof(term.known, term.known, 0.0, 0.0, 0.0, "known")
-    brackets: list[Bracket] = []
-    reasons: list[str] = []
+    brackets, reasons = list[Bracket](), list[WhyNot]()
     for ball in _balls(region, term.model):
         found = _brackets_of_one(term, region, ball, precision)
-        if isinstance(found, str):
+        if isinstance(found, WhyNot):
             reasons.append(found)
             continue
         brackets += found  # those of both balls hold
@@ -147,12 +149,14 @@ def _is_poor(brackets: Sequence[Bracket]) -> bool:
     return best.remainder > _LARGE * best.width
 
 
-def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | str:
+def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | WhyNot:
     """Return brackets of first order, of second if the remainder is not negligible."""
     setting, errors = term.setting(region, ball), term.errors
-    guesses = setting if isinstance(setting, str) else term.guesses(setting, precision)
-    if isinstance(setting, str) or isinstance(guesses, str):
-        return str(guesses)
+    if isinstance(setting, WhyNot):
+        return setting
+    guesses = term.guesses(setting, precision)
+    if isinstance(guesses, WhyNot):
+        return guesses
     found = as_brackets(guesses, setting, enough=MATTERS if isinstance(errors, StepErrors) else None)
     return found or ENDLESS
 
@@ -218,7 +222,7 @@ def find_differences(
     uncertain: IntervalMDP,
     *,
     precision: float = 1e-6,
-) -> Differences | str:
+) -> Differences | WhyNot:
     """Return the values of one policy less those of another in some objectives, or why they cannot be expanded."""
     terms = []
     for objective, policy in product(objectives, (first, second)):
@@ -226,15 +230,14 @@ def find_differences(
         problem, relaxed = reduced.problem, reduced.like(uncertain)
         is_average = objective.kind is Kind.AVERAGE
         term = _cycle_term(problem, region, relaxed, precision) if is_average else term_of(problem, relaxed)
-        if isinstance(term, str):
+        if isinstance(term, WhyNot):
             return term
         terms.append(replace(term, sign=reduced.sign))
     pairs = tuple(zip(terms[::2], terms[1::2], strict=True))
-    expanded: list[tuple[Ball, list[list[Approximation]]]] = []
-    reasons: list[str] = []
+    expanded, reasons = list[tuple[Ball, list[list[Approximation]]]](), list[WhyNot]()
     for ball in _balls(region, model):
         orders = _expanded(pairs, region, ball, precision)
-        if isinstance(orders, str):
+        if isinstance(orders, WhyNot):
             reasons.append(orders)
             continue
         expanded.append((ball, orders))
@@ -254,12 +257,12 @@ def _brackets(
 
 def _expanded(
     pairs: Sequence[tuple[Term, Term]], region: Region, ball: Ball, precision: float
-) -> list[list[Approximation]] | str:
+) -> list[list[Approximation]] | WhyNot:
     """Return the difference of each pair, for each order that all terms have, or why there is none."""
     of_terms = []
     for term in chain.from_iterable(pairs):
         guesses = term.orders(region, ball, precision)
-        if isinstance(guesses, str):
+        if isinstance(guesses, WhyNot):
             return guesses
         of_terms.append(guesses)
     orders = [[each for each in of_order if each is not None] for of_order in zip(*of_terms, strict=False)]
@@ -288,30 +291,30 @@ class Cycle:
     excess: Proof
 
 
-def _cycle(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Cycle | str:
+def _cycle(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Cycle | WhyNot:
     """Return bounds on length and reward of a cycle, or why there are none."""
     model = problem.mdp
     centre = ball_around(region, model.space.dimension).centre
     assert problem.policy is not None
     cycles = cycles_of(model, problem.policy, problem.objective, centre)
-    if isinstance(cycles, str):
+    if isinstance(cycles, WhyNot):
         return cycles
     relaxed = cycles.relaxed(uncertain)
     length = find_coupled_bounds(cycles.model, cycles.policy, cycles.length(), region, relaxed, precision=precision)
-    if isinstance(length, str):
-        return f"{_NO_CYCLES} ({length})"
+    if isinstance(length, WhyNot):
+        return WhyNot(f"{_NO_CYCLES} ({length})")
     middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
     less = 2 * middle / (length.lower + length.upper)
     excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)
-    return excess if isinstance(excess, str) else Cycle(cycles, relaxed, less, length, excess)
+    return excess if isinstance(excess, WhyNot) else Cycle(cycles, relaxed, less, length, excess)
 
 
 def _of_average(
     problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds on an average reward in the long run."""
     cycle = _cycle(problem, region, uncertain, precision)
-    if isinstance(cycle, str):
+    if isinstance(cycle, WhyNot):
         return cycle
     excess = cycle.excess
     lower, upper = average_of(cycle.less, (excess.lower, excess.upper), (cycle.length.lower, cycle.length.upper))
@@ -324,10 +327,10 @@ def _of_average(
 
 def _cycle_term(
     problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float
-) -> Term | str:
+) -> Term | WhyNot:
     """Return an average reward as a term, D / t for a number t about T, and bounds on what that leaves out."""
     cycle = _cycle(problem, region, uncertain, precision)
-    if isinstance(cycle, str):
+    if isinstance(cycle, WhyNot):
         return cycle
     shortest, longest = max(cycle.length.lower, 1.0), max(cycle.length.upper, 1.0)
     middle, cycles = (shortest + longest) / 2, cycle.cycles
@@ -337,4 +340,4 @@ def _cycle_term(
         cycles.rounding(cycle.less) * longest / middle,
     )
     term = term_of(Problem(cycles.model, cycles.total(cycle.less), cycles.policy), cycle.relaxed)
-    return term if isinstance(term, str) else replace(term, per=middle, added=cycle.less, off=off)
+    return term if isinstance(term, WhyNot) else replace(term, per=middle, added=cycle.less, off=off)

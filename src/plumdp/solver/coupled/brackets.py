@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
@@ -19,8 +20,10 @@ from plumdp.solver.coupled.expansion import ResidualBounds, TaylorExpansion, fir
 from plumdp.solver.coupled.forms import Forms, extreme_eigenvalues, forms_on
 from plumdp.solver.coupled.remainder import ErrorModel
 
-_SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
-ENDLESS = "nature may keep a run from ending, so that nothing bounds the remainder"
+_SINGULAR = WhyNot(
+    "runs of the policy need not end at the centre of the region, so that its equations are singular there"
+)
+ENDLESS = WhyNot("nature may keep a run from ending, so that nothing bounds the remainder")
 _NEGLIGIBLE = {False: 0.005, True: 0.05}  # share of the remainder up to which second order is not worth its time
 _LARGE = 300_000  # transitions of a chain on which it takes about a second
 
@@ -185,7 +188,7 @@ class Expandable:
         return approximation_of(guess, chain.initial, *ends, rounding)
 
 
-def expandable(setting: Setting) -> Expandable | str:
+def expandable(setting: Setting) -> Expandable | WhyNot:
     """Return a setting with its expansion of first order, or the reason why there is none."""
     equations = setting.equations()
     if equations is None:
@@ -200,7 +203,7 @@ def expandable(setting: Setting) -> Expandable | str:
 def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> list[Bracket]:
     """Return brackets of first order, second order or both, and none if there is no expansion."""
     start = expandable(setting)
-    guesses = () if isinstance(start, str) else start.approximations(errors, precision, orders=orders)
+    guesses = () if isinstance(start, WhyNot) else start.approximations(errors, precision, orders=orders)
     return as_brackets(guesses, setting)
 
 

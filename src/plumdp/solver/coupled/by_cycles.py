@@ -14,6 +14,7 @@ from math import inf, nextafter
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
@@ -62,7 +63,7 @@ class Cycles:
         return Reward(RewardStructure(None, self.steps), "max", target=self.end)
 
 
-def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | str:
+def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | WhyNot:
     """Return the cycles of a policy through a state that it often visits at a point, or why there are none."""
     back, small = _often_visited(model, policy, point), model.graph
     keep = np.zeros((2, small.n_choices), dtype=np.bool_)
@@ -72,7 +73,7 @@ def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point
         return np.where(state == back, 1, memory)
 
     product = remember(model, leave, 2, "cycle", allow=among(keep))
-    if isinstance(product, str):
+    if isinstance(product, WhyNot):
         return product
     graph = product.graph
     assert graph.memory is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objectives import Kind, Objective, Payoff
@@ -97,14 +98,14 @@ class PolicyChain:
 
 def policy_chain(
     model: ParametricMDP, policy: Indices, objective: Objective, starts: Indices | None = None
-) -> PolicyChain | str:
+) -> PolicyChain | WhyNot:
     """Return the chain of a policy (the number of a choice for each state), or the reason why its value is infinite.
 
     For objectives with a number of steps, closed are only the states in which the run is over at every step. The
     values of closed nodes are then left at zero. ``starts`` has further states where runs may start.
     """
     if objective.kind is Kind.AVERAGE:
-        return "an average in the long run is valued by cycles"
+        return WhyNot("an average in the long run is valued by cycles")
     terms = objective.terms(model.graph)
     is_over = terms.is_end if objective.n_steps is None else _always_fixed(objective, model.graph.n_states)
     chain = reached_chain(model, policy, terms, is_over, starts)
@@ -122,7 +123,9 @@ def policy_chain(
     # from all other nodes nothing counts any more, at any point of the space: their value is zero
     kernels.mark_ahead(chain.first, chain.successor, is_ahead)
     if objective.kind == Kind.UNTIL_END and not is_ahead.all():
-        return "the policy may come to states from which it cannot reach the target, so that its value is infinite"
+        return WhyNot(
+            "the policy may come to states from which it cannot reach the target, so that its value is infinite"
+        )
     return _closing(chain, ~is_ahead[:n])
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
@@ -65,7 +65,7 @@ def _of_chain(problem: Problem[ParametricMDP], point: FloatArray) -> Gradient:
     model, objective, d = problem.mdp, problem.objective, len(point)
     assert problem.policy is not None
     chain = policy_chain(model, problem.policy, objective)
-    if isinstance(chain, str):
+    if isinstance(chain, WhyNot):
         return Gradient(np.inf, np.zeros(d), np.arange(model.graph.n_states, dtype=np.int32))
     if chain.n_open == 0:
         return Gradient(known_value(chain, objective, model.graph.n_states), np.zeros(d), chain.state)
@@ -81,7 +81,7 @@ def _of_cycles(problem: Problem[ParametricMDP], point: FloatArray) -> Gradient:
     """Return the average reward R / T of a step in the long run and its gradient, R and T being those of a cycle."""
     assert problem.policy is not None
     cycles = cycles_of(problem.mdp, problem.policy, problem.objective, point)
-    if isinstance(cycles, str):
+    if isinstance(cycles, WhyNot):
         return Gradient(np.nan, np.zeros(len(point)), np.arange(problem.mdp.graph.n_states, dtype=np.int32))
     total = find_gradient(cycles.model, cycles.policy, cycles.total(0.0), point)
     length = find_gradient(cycles.model, cycles.policy, cycles.length(), point)

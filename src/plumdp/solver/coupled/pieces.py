@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.model.objectives import Kind, Objective
@@ -46,7 +47,7 @@ def find_by_pieces(
     *,
     less: Policy | None = None,
     slacks: Sequence[Slack] = (),
-) -> Proof | str:
+) -> Proof | WhyNot:
     """Return bounds on a policy's value, less that of another one, at every point of a region, or why there are none.
 
     ``uncertain`` is a relaxation of the model, whose misfit the bounds tolerate. ``slacks`` are those of other sets
@@ -54,11 +55,11 @@ def find_by_pieces(
     """
     d = model.space.dimension
     if not 1 <= d <= _MAX_DIMENSION:
-        return f"the region is cut into boxes of 1 to {_MAX_DIMENSION} parameters"
+        return WhyNot(f"the region is cut into boxes of 1 to {_MAX_DIMENSION} parameters")
     ball, terms, added = ball_around(region, d), list[BoxTerm](), 0.0
     for weight, each in ((1.0, policy), *(() if less is None else ((-1.0, less),))):
         found = _term(weight, Problem(model, objective, check_policy(model.graph, each)), uncertain, ball.centre)
-        if isinstance(found, str):
+        if isinstance(found, WhyNot):
             return found
         term, constant = found
         added += constant
@@ -66,9 +67,9 @@ def find_by_pieces(
     if not terms:
         return Proof(added, added, 0.0, 0.0, 0.0, "known")
     if max(each.term.chain.n_open for each in terms) > _MAX_NODES:
-        return f"the region is cut into boxes for chains of up to {_MAX_NODES:,} open states"
+        return WhyNot(f"the region is cut into boxes for chains of up to {_MAX_NODES:,} open states")
     if (objective.n_steps or 0) > _MAX_STEPS:
-        return f"the region is cut into boxes for up to {_MAX_STEPS:,} steps"
+        return WhyNot(f"the region is cut into boxes for up to {_MAX_STEPS:,} steps")
     ball, widths = _across_rows(terms, ball)
     lengths, d_cubed = [len(each.term.chain.successor) for each in terms], len(widths) ** 3
     work = sum(n * (each.term.objective.n_steps or 1) for n, each in zip(lengths, terms, strict=True)) * d_cubed
@@ -83,7 +84,7 @@ def find_by_pieces(
     cover, inner = cut(Cuttable(expand, region, ball, widths, most, together, slacks))
     lower, upper = float(cover.low.min()), float(cover.high.max())
     if not -np.inf < lower <= upper < np.inf:
-        return "no pieces of the region were found that bound the remainder"
+        return WhyNot("no pieces of the region were found that bound the remainder")
     is_known = bool(np.isfinite(inner).all())
     statistics = min(max(inner[1] - inner[0], 0.0), upper - lower) if is_known else 0.0
     kind = f"second order in {len(cover.low):,} pieces"
@@ -92,22 +93,22 @@ def find_by_pieces(
 
 def _term(
     weight: float, problem: Problem[ParametricMDP], uncertain: IntervalMDP, point: FloatArray
-) -> tuple[BoxTerm, float] | str:
+) -> tuple[BoxTerm, float] | WhyNot:
     """Return a policy's value as a term and a number to be added, or why it cannot be expanded."""
     reduced = reduce(problem)
     simple, relaxed = reduced.problem, reduced.like(uncertain)
     if problem.objective.kind is not Kind.AVERAGE:
         term = term_of(simple, relaxed)
-        if isinstance(term, str):
+        if isinstance(term, WhyNot):
             return term
         constant = (weight if reduced.sign < 0 else 0.0) + weight * reduced.sign * (term.known or 0.0)
         return BoxTerm(weight * reduced.sign, term), constant
     assert simple.policy is not None
     cycles = cycles_of(simple.mdp, simple.policy, simple.objective, point)
-    if isinstance(cycles, str):
+    if isinstance(cycles, WhyNot):
         return cycles
     term = term_of(Problem(cycles.model, cycles.total(0.0), cycles.policy), cycles.relaxed(relaxed))
-    if isinstance(term, str):
+    if isinstance(term, WhyNot):
         return term
     chain = term.chain
     begins = np.flatnonzero(cycles.starts[chain.state[: chain.n_open]])

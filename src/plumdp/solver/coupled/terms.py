@@ -21,6 +21,7 @@ from math import nextafter
 
 import numpy as np
 
+from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.model.objectives import Objective
@@ -53,8 +54,8 @@ def advantage_approximations(
     d, same, has_steps = model.space.dimension, _does_the_same(first, second), first.objective.n_steps is not None
     if same.all():  # so that there is one chain, and no difference
         return [no_change(0.0, d, order) for order in (1, 2)]
-    other = "" if has_steps else term_of(second.problem, second.uncertain, starts=chain.state)
-    if isinstance(other, str) or other.chain.initial >= other.chain.n_open:
+    other = UNSAID if has_steps else term_of(second.problem, second.uncertain, starts=chain.state)
+    if isinstance(other, WhyNot) or other.chain.initial >= other.chain.n_open:
         return []
     node = np.full(model.graph.n_states, -1)
     node[other.chain.state] = np.arange(other.chain.n_nodes)
@@ -65,8 +66,8 @@ def advantage_approximations(
     starts = []
     for term in (first, other):
         setting = term.setting(region, ball)
-        start = "" if isinstance(setting, str) or not fits(setting, d * (d + 1) // 2) else expandable(setting)
-        if isinstance(start, str):
+        start = UNSAID if isinstance(setting, WhyNot) or not fits(setting, d * (d + 1) // 2) else expandable(setting)
+        if isinstance(start, WhyNot):
             return []
         starts.append(start)
     (one, its), errors, rest = starts, first.errors, other.errors
@@ -198,48 +199,48 @@ class Term:
         above = None if discount == 1 else Fraction(min(nextafter(discount, 1), 1 - UNIT))
         return make(self.chain, self.uncertain, above)
 
-    def setting(self, region: Region, ball: Ball) -> Setting | str:
+    def setting(self, region: Region, ball: Ball) -> Setting | WhyNot:
         """Return the basis of expansions on a ball around a region, or why there are none."""
         setting, n_steps = setting_of(self.model, self.chain, region, self.uncertain, ball=ball), self.objective.n_steps
         if not fits(setting, setting.forms.curvatures.shape[1]):
-            return "the products of so many parameters take too much memory"
+            return WhyNot("the products of so many parameters take too much memory")
         is_long = n_steps is not None and n_steps * len(self.chain.successor) > _MAX_WORK
-        return "so many steps of so large a chain take too long" if is_long else setting
+        return WhyNot("so many steps of so large a chain take too long") if is_long else setting
 
-    def guesses(self, setting: Setting, precision: float) -> Iterator[Approximation | None] | str:
+    def guesses(self, setting: Setting, precision: float) -> Iterator[Approximation | None] | WhyNot:
         """Return the approximations of first and second order, each None if its remainder has no bound, or a reason."""
         d, errors = setting.forms.dimension, self.errors
         orders = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,)
         if isinstance(errors, ErrorModel):
             start = expandable(setting)
-            return start if isinstance(start, str) else start.approximations(errors, precision, orders=orders)
+            return start if isinstance(start, WhyNot) else start.approximations(errors, precision, orders=orders)
         # the chain of a setting numbers its expressions anew, so that the errors are those of the chain before that
         asked = setting.chain, setting.forms, self.objective, self.model.graph.n_states, errors
         found = (expand_by_steps(*asked, order=order) for order in orders)
         return (each if np.isfinite([each.below, each.above]).all() else None for each in found)
 
-    def orders(self, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
+    def orders(self, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | WhyNot:
         """Return the approximations of first and second order, or why there are none."""
         if self.known is not None:
             return [no_change(self.known, self.model.space.dimension, order) for order in (1, 2)]
         setting, per = self.setting(region, ball), self.per
-        found = setting if isinstance(setting, str) else self.guesses(setting, precision)
-        if isinstance(found, str):
+        found = setting if isinstance(setting, WhyNot) else self.guesses(setting, precision)
+        if isinstance(found, WhyNot):
             return found
         return [each if each is None or per is None else each.divided_by(per) for each in found]
 
 
-def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP, *, starts: Indices | None = None) -> Term | str:
+def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP, *, starts: Indices | None = None) -> Term | WhyNot:
     """Return the term of a reduced problem, or the reason why it does not have coupled bounds."""
     model, policy, objective = problem.mdp, problem.policy, problem.objective
     assert policy is not None
     if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
-        return "the relaxation is not one of the model's expressions"
+        return WhyNot("the relaxation is not one of the model's expressions")
     chain = policy_chain(model, policy, objective, starts)
-    if isinstance(chain, str):
+    if isinstance(chain, WhyNot):
         return chain
     if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
-        return f"some expression is of a degree above {MAX_DEGREE}"
+        return WhyNot(f"some expression is of a degree above {MAX_DEGREE}")
     return Term(problem, uncertain, replace(chain, misfit=uncertain.misfit))
 
 
