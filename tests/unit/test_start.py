@@ -93,7 +93,7 @@ def test_numbers_get_bins_whose_edges_are_written():
     frame = pd.DataFrame({"run": np.repeat(np.arange(80), 40), "t": np.tile(np.arange(40), 80), "level": level})
     frame.loc[frame.t == 0, "level"] = 100.0
     found = pl.start(frame)
-    assert found.states["level"].startswith("if level < ")
+    assert found.states["level"].startswith("case when level < ")
     assert found.states["level"].count(" then ") == 4
     assert found.actions == "'go'"
     assert facts(found, "action") == [
