@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from functools import cache
 
 import duckdb
@@ -163,6 +164,7 @@ def test_integer_division_and_floors_of_negative_numbers_are_those_of_real_numbe
     table = pyarrow.table({"count": pyarrow.array([-7, -1, 0, 7], pyarrow.int8())})
     cases = {"count / 2": [-3.5, -0.5, 0, 3.5], "floor(count / 2)": [-4, -1, 0, 3], "mod(count, 4)": [-3, -1, 0, 3],
              "count % 4": [-3, -1, 0, 3], "round(count / 2)": [-4, -1, 0, 4],
+"if(count in (0, 7), 1, 0)": [0, 0, 1, 1], "if(count between -1 and 0, 1, 0)": [0, 1, 1, 0],
              "count / (count - 7)": [0.5, 0.125, 0, None],
     }  # fmt: skip
     for text, expected in cases.items():
@@ -283,6 +285,20 @@ def test_a_column_that_no_step_changes_may_stand_for_itself():
     )
     log = read_log(LAMP, frame, states=states, columns={"next_origin": "origin"})
     assert np.array_equal(log.counts.counts, counts)
+
+
+def test_columns_alone_and_bins_need_no_sqlglot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    rows, counts = runs(LAMP, {"p": 0.6}, 5)
+    log = read_log(
+        LAMP,
+        pd.DataFrame(rows["transitions"]),
+        states={"lit": "lit", "place_x": [0, 1, 2, 3, 4, 5]},
+        actions='"action"',
+    )
+    assert log.counts.visits.sum() == counts.sum()
+    with pytest.raises(ImportError):
+        parse_mapping("lit + 1")
 
 
 # misuse
