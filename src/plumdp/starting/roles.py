@@ -282,7 +282,8 @@ def columns_of(term: str, columns: Collection[str]) -> list[str]:
 def column_term(name: str) -> str:
     """Return a column as the language of mappings writes it."""
     try:
-        is_word = parse_mapping(f"if({name}, {name}, {name} + 1)").columns() == [name]
+        probe = parse_mapping(f"if(lower({name}) = '' and {name} < 1 and ({name}) = 1 and {name}, {name}, 1)")
+        is_word = probe.columns() == [name]  # SQL has words that are names in some places only
     except DataError:
         is_word = False
     return name if is_word else quoted(name)
