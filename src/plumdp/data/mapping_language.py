@@ -210,19 +210,21 @@ class _MappingReader:
             self._refuse("a text or the name of a column is not closed", len(self._text))
         self._check_tokens(tokens)
         try:
-            (tree,) = dialect.parser().parse_into(exp.Condition, tokens, self._text)
+            trees = dialect.parser().parse_into(exp.Condition, tokens, self._text)
         except RecursionError:
             raise DataError("the expression is nested too deeply") from None
         except sqlglot.errors.ParseError as error:
             found = error.errors[0]
             self._refuse(f"SQL cannot be read at {found['highlight']}", found["col"] - len(found["highlight"]))
-        return tree
+        if len(trees) != 1 or trees[0] is None:  # of a sign alone, or a word that belongs elsewhere
+            self._refuse("this is no expression", 0)
+        return trees[0]
 
     def _check_tokens(self, tokens: Sequence[Any]) -> None:
         """Refuse what is not closed, comments and several statements; sqlglot is lenient with some of these."""
         open_ones: list[str] = []
         for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-            kind = token.token_type.name
+            kind, written = token.token_type.name, self._text[token.start : token.end + 1].lower()
             if token.comments:
                 self._refuse("an expression has no comments; write - (-1) for two signs", token.end + 1)
             if kind == "SEMICOLON":
@@ -231,7 +233,7 @@ class _MappingReader:
                 self._refuse(f"found {token.text} where nothing has begun that it could end", token.start)
             if kind in _CLOSES:
                 open_ones.append(_CLOSES[kind])
-            if token.text.lower() == "if" and (after is None or after.text != "("):
+            if written == "if" and (after is None or after.text != "("):
                 self._refuse("a choice is written case when … then … else … end in SQL", token.start)
         if open_ones:
             self._refuse(f"the text ends where {open_ones[-1]} is expected", len(self._text.rstrip()))
