@@ -46,7 +46,7 @@ DOORS = {
     },
     "jinja2": {"reporting/page.py"},
     "duckdb": {"data/duckdb_tables.py"},
-    "sqlglot": {"data/sql.py"},
+    "sqlglot": {"data/sql.py", "data/mapping_language.py"},
     "gymnasium": {"data/environment.py"},
     "joblib": {"watching/fleets.py"},
     "deltalake": {"data/snapshots.py"},

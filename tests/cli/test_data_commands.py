@@ -75,7 +75,7 @@ def test_count_maps_states_and_reports_what_does_not_fit(folder, capsys):
 def test_the_query_has_mapped_states_and_snowflakes_capitals(capsys):
     code, query, _ = run(
         capsys, "count", "glider:11,9", "lake.log", "--sql", "snowflake", *MAPPED,
-        "--action", "if thrust > 0 then 'north' else 'south'",
+        "--action", "case when thrust > 0 then 'north' else 'south' end",
     )  # fmt: skip
     assert code == 0
     for part in ('"LON"', '"BATTERY"', '"NEXT_BATTERY"', 'CAST("THRUST" AS DOUBLE)', "'north'", "FROM lake.log"):

@@ -277,10 +277,10 @@ NUMBERS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.5, -7.5, 2.5, 1e17,
 TEXTS = [None, " 3 ", "", "3", "+3", "-3e0", ".5", "1.", "x", "1_000", "inf", "nan", "0x10", "0x1p3", "3f", "1e400"]
 EXPRESSIONS = """
 floor(lon / 0.5); ceil(lon * 10); round(lon); mod(lon, 7); lon % (count - 1); abs(-lon); lon / count; lon = level;
-min(lon, level, 3); max(lon, count); floor(lon * 1e308 - lon * 1e308); word + 0; flag != (count > 0);
-if lon > level then 1 else count; if flag and lon < 1 or not flag then lon else 2;
-if word = '3' then 1 else 2; if count then 1 else 0; if upper(word) = 'X' or lower(word) = 'nan' then 1 else 0;
-date_part('year', time); date_part('weekday', time); date_part('hour', time); date_part('second', time)
+least(lon, level, 3); greatest(lon, count); floor(lon * 1e308 - lon * 1e308); word + 0; flag != (count > 0);
+if(lon > level, 1, count); case when flag and lon < 1 or not flag then lon else 2 end;
+if(word = '3', 1, 2); if(count, 1, 0); if(upper(word) = 'X' or lower(word) = 'nan', 1, 0);
+date_part('year', time); date_part('isodow', time); date_part('hour', time); date_part('second', time)
 """.replace("\n", " ").split(";")
 
 

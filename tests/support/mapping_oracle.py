@@ -42,7 +42,7 @@ def modulo(dividend, divisor):
     if dividend is None or not divisor:
         return None
     whole = dividend / divisor
-    return dividend - divisor * (float(math.floor(whole)) if math.isfinite(whole) else whole)
+    return dividend - divisor * (float(math.trunc(whole)) if math.isfinite(whole) else whole)
 
 
 def extreme(function):
@@ -66,7 +66,7 @@ def chosen(condition, then, otherwise):
 
 
 ROUND = {"floor": rounded(math.floor), "ceil": rounded(math.ceil), "abs": lifted(abs)}
-ROUND["round"] = lambda value: ROUND["floor"](None if value is None else value + 0.5)
+ROUND["round"] = rounded(lambda value: math.copysign(math.floor(abs(value) + 0.5), value))
 ARITHMETIC = {
     "+": lifted(operator.add), "-": lifted(operator.sub), "*": lifted(operator.mul), "/": quotient, "%": modulo,
 }  # fmt: skip
@@ -93,10 +93,10 @@ def with_numbers(numbers, truths):
         ),
         st.tuples(st.sampled_from([*ROUND]), numbers).map(lambda t: combined(f"{t[0]}({{}})", ROUND[t[0]], t[1])),
         numbers.map(lambda part: combined("(-{})", lifted(operator.neg), part)),
-        st.tuples(st.sampled_from(["min", "max"]), numbers, numbers).map(
-            lambda t: combined(f"{t[0]}({{}}, {{}})", extreme({"min": min, "max": max}[t[0]]), t[1], t[2])
+        st.tuples(st.sampled_from(["least", "greatest"]), numbers, numbers).map(
+            lambda t: combined(f"{t[0]}({{}}, {{}})", extreme({"least": min, "greatest": max}[t[0]]), t[1], t[2])
         ),
-        st.tuples(truths, numbers, numbers).map(lambda t: combined("(if {} then {} else {})", chosen, *t)),
+        st.tuples(truths, numbers, numbers).map(lambda t: combined("if({}, {}, {})", chosen, *t)),
         st.tuples(truths, numbers, numbers).map(lambda t: combined("(case when {} then {} else {} end)", chosen, *t)),
     )
 
@@ -124,8 +124,8 @@ def truths_of(numbers):
     simple = comparisons(numbers)
     return st.one_of(
         simple,
-        st.tuples(st.sampled_from(["and", "or", "&", "|"]), simple, simple).map(
-            lambda t: combined(f"({{}} {t[0]} {{}})", both if t[0] in ("and", "&") else either, t[1], t[2])
+        st.tuples(st.sampled_from(["and", "or"]), simple, simple).map(
+            lambda t: combined(f"({{}} {t[0]} {{}})", both if t[0] == "and" else either, t[1], t[2])
         ),
         simple.map(lambda part: combined("(not {})", lifted(operator.not_), part)),
     )

@@ -235,7 +235,7 @@ PARTS = {
     "year": lambda time: time.year,
     "month": lambda time: time.month,
     "day": lambda time: time.day,
-    "weekday": lambda time: time.isoweekday(),
+    "isodow": lambda time: time.isoweekday(),
     "hour": lambda time: time.hour,
     "minute": lambda time: time.minute,
     "second": lambda time: time.second,
@@ -261,7 +261,7 @@ def test_parts_of_dates_are_those_of_the_calendar(part, counter, tmp_path):
     model = counter
     for source in (plain, tmp_path / "log.csv"):
         log = read_log(
-            model, source, states={"x": f"date_part('{part}', time)"}, actions="if 1 = 1 then 'go' else 'no'",
+            model, source, states={"x": f"date_part('{part}', time)"}, actions="if(1 = 1, 'go', 'no')",
             columns={"next_time": "time"}, form="transitions",
         )  # fmt: skip
         seen = model.graph.states["x"][model.graph.state_of_choice()[np.flatnonzero(log.counts.visits)]]
@@ -269,7 +269,7 @@ def test_parts_of_dates_are_those_of_the_calendar(part, counter, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("date_part('age', time)", "the first value of date_part is one of 'year', 'month', 'day', 'weekday', 'hour', "
+    ("date_part('age', time)", "the first value of date_part is one of 'year', 'month', 'day', 'isodow', 'hour', "
      "'minute', 'second'\n  date_part('age', time)\n            ^"),
     ("date_part('hour')", "date_part takes 2 values, not 1\n  date_part('hour')\n  ^"),
     ("lower(1)", "found a number where a text is expected\n  lower(1)\n        ^"),
@@ -281,7 +281,7 @@ def test_functions_refuse_what_they_do_not_take(text, message):
 
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "spark", "trino", "postgres"])
 def test_warehouses_have_dates_and_texts_in_their_own_words(dialect):
-    states = {"place_x": "date_part('weekday', t) + date_part('hour', t)", "mode": "lower(trim(mode))"}
+    states = {"place_x": "date_part('isodow', t) + date_part('hour', t)", "mode": "lower(trim(mode))"}
     query = counts_query(LAMP, table="log", dialect=dialect, form="transitions", states=states)
     assert "HOUR" in query.upper()
     assert "LOWER(TRIM(" in query

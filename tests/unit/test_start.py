@@ -14,7 +14,8 @@ from command_line import plumdp
 from support.refusals import refused
 
 import plumdp as pl
-from plumdp.starting.roles import date_format_of, decimal_of, encoding_of, is_persistent
+from plumdp.data.mapping_language import parse_mapping
+from plumdp.starting.roles import column_term, date_format_of, decimal_of, encoding_of, is_persistent
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +94,7 @@ def test_numbers_get_bins_whose_edges_are_written():
     frame = pd.DataFrame({"run": np.repeat(np.arange(80), 40), "t": np.tile(np.arange(40), 80), "level": level})
     frame.loc[frame.t == 0, "level"] = 100.0
     found = pl.start(frame)
-    assert found.states["level"].startswith("if level < ")
+    assert found.states["level"].startswith("case when level < ")
     assert found.states["level"].count(" then ") == 4
     assert found.actions == "'go'"
     assert facts(found, "action") == [
@@ -477,3 +478,11 @@ def test_ends_are_those_of_a_flag_and_the_last_reward_counts():
     assert pl.start(limited.drop(columns="truncated")).end == "obs=7"  # the longest runs end at a limit
     with pytest.raises(pl.DataError, match=r"terminated says that runs are over in \(obs=0\), but 100 rows"):
         pl.start(limited.rename(columns={"done": "terminated"}))
+
+
+@pytest.mark.parametrize("name", ["level", "order", "range", "all", "values", "row", "if", "true", "wind speed", 'a"b'])
+def test_a_column_is_quoted_where_sql_would_read_its_name_otherwise(name):
+    term = column_term(name)
+    for text in ("lower({})", "case when {} < 3 then 1 else 0 end", "({}) = 3 and ({}) = 4", "if({}, 1, 0)"):
+        assert parse_mapping(text.replace("{}", term)).columns() == [name]
+    assert (term == name) == (name in ("level", "order"))

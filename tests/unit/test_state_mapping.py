@@ -1,6 +1,8 @@
 """Mappings of states: every engine gives what a slow evaluation gives, and bad texts are refused."""
 
 import math
+import re
+import sys
 from functools import cache
 
 import duckdb
@@ -21,9 +23,8 @@ from plumdp.data.duckdb_tables import column_types
 from plumdp.data.frames import FRAME as TABLE
 from plumdp.data.frames import register_frame
 from plumdp.data.logs import read_log
-from plumdp.data.mapping_language import MappingNode, parse_mapping
+from plumdp.data.mapping_language import OUTSIDE, MappingTerm, bins, column, parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.mappings import OUTSIDE
 from plumdp.data.sql import counts_query
 
 PHASES = (Phase.explicit, Phase.generate)  # shrinking such expressions takes minutes
@@ -101,7 +102,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
     text, evaluate = expression
     table, term = pyarrow.Table.from_pylist(rows, schema=SCHEMA), parse_mapping(text)
     if term.kind == "any":  # a bare column is handed over as it is
-        term = MappingNode("column", value=term.value, kind="number")
+        term = MappingTerm(column(*term.columns(), "number"))
     expected = [known(evaluate(cleaned(row))) for row in rows]
     for name, engine in ENGINES.items():
         found = [None if pd.isna(value) else known(float(value)) for value in engine(table, term)]
@@ -114,7 +115,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
 def test_every_engine_finds_the_bin_that_the_definition_names(values, edges):
     edges = sorted(edges)
     table = pyarrow.table({"lon": pyarrow.array(values, pyarrow.float64())})
-    term = MappingNode("bins", (MappingNode("column", value="lon"),), tuple(map(float, edges)))
+    term = bins("lon", edges)
     expected = [{"below": -OUTSIDE, "above": OUTSIDE}.get(found, found) for found in (bin_of(v, edges) for v in values)]
     for name, engine in ENGINES.items():
         assert [None if pd.isna(v) else v for v in engine(table, term)] == expected, name
@@ -154,15 +155,17 @@ def test_texts_in_a_column_of_numbers_are_read_alike_by_every_engine():
 def test_truth_values_are_read_in_their_common_spellings(engine):
     words = pyarrow.table({"flag": ["true", "No", " YES", "0", "1", "false", "maybe", "", None]})
     numbers = pyarrow.table({"flag": pyarrow.array([1.0, 0.0, 2.0, math.nan, None])})
-    term = parse_mapping("if flag then 1 else 0")
+    term = parse_mapping("case when flag then 1 else 0 end")
     assert [None if pd.isna(v) else v for v in ENGINES[engine](words, term)] == [1, 0, 1, 0, 1, 0, *[None] * 3]
     assert [None if pd.isna(v) else v for v in ENGINES[engine](numbers, term)] == [1, 0, None, None, None]
 
 
 def test_integer_division_and_floors_of_negative_numbers_are_those_of_real_numbers():
     table = pyarrow.table({"count": pyarrow.array([-7, -1, 0, 7], pyarrow.int8())})
-    cases = {"count / 2": [-3.5, -0.5, 0, 3.5], "floor(count / 2)": [-4, -1, 0, 3], "mod(count, 4)": [1, 3, 0, 3],
-             "count % 4": [1, 3, 0, 3], "round(count / 2)": [-3, 0, 0, 4], "count / (count - 7)": [0.5, 0.125, 0, None],
+    cases = {"count / 2": [-3.5, -0.5, 0, 3.5], "floor(count / 2)": [-4, -1, 0, 3], "mod(count, 4)": [-3, -1, 0, 3],
+             "count % 4": [-3, -1, 0, 3], "round(count / 2)": [-4, -1, 0, 4],
+"if(count in (0, 7), 1, 0)": [0, 0, 1, 1], "if(count between -1 and 0, 1, 0)": [0, 1, 1, 0],
+             "count / (count - 7)": [0.5, 0.125, 0, None],
     }  # fmt: skip
     for text, expected in cases.items():
         for name, engine in ENGINES.items():
@@ -174,7 +177,11 @@ def test_integer_division_and_floors_of_negative_numbers_are_those_of_real_numbe
 
 # through read_log
 
-PLACES = {"place_x": "floor(metres / 2.5)", "lit": "lux > 10", "mode": "if speed > 0 then 'work' else 'rest'"}
+PLACES = {
+    "place_x": "floor(metres / 2.5)",
+    "lit": "lux > 10",
+    "mode": "case when speed > 0 then 'work' else 'rest' end",
+}
 
 
 def measured(rows):
@@ -260,7 +267,7 @@ def test_actions_may_be_mapped_too():
     rows, counts = runs(LAMP, {"p": 0.6}, 20)
     frame = pd.DataFrame(rows["transitions"])
     frame["thrust"] = np.where(frame.pop("action") == "go", 2.0, 0.0)
-    log = read_log(LAMP, frame, actions="if thrust > 1 then 'go' else 'rest'")
+    log = read_log(LAMP, frame, actions="case when thrust > 1 then 'go' else 'rest' end")
     assert np.array_equal(log.counts.counts, counts)
 
 
@@ -278,6 +285,20 @@ def test_a_column_that_no_step_changes_may_stand_for_itself():
     )
     log = read_log(LAMP, frame, states=states, columns={"next_origin": "origin"})
     assert np.array_equal(log.counts.counts, counts)
+
+
+def test_columns_alone_and_bins_need_no_sqlglot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    rows, counts = runs(LAMP, {"p": 0.6}, 5)
+    log = read_log(
+        LAMP,
+        pd.DataFrame(rows["transitions"]),
+        states={"lit": "lit", "place_x": [0, 1, 2, 3, 4, 5]},
+        actions='"action"',
+    )
+    assert log.counts.visits.sum() == counts.sum()
+    with pytest.raises(ImportError):
+        parse_mapping("lit + 1")
 
 
 # misuse
@@ -315,20 +336,13 @@ def test_no_text_gets_into_a_query_but_as_a_value_or_a_name(text):
     import sqlglot
 
     try:
-        term = parse_mapping(f"if x = '{text}' then 1 else 0")
+        term = parse_mapping(f"case when x = '{text}' then 1 else 0 end")
     except pl.DataError:
         return
-    written = [str(leaf.value) for leaf in _texts(term)]
+    written = [found.replace("''", "'") for found in re.findall("'((?:[^']|'')*)'", term.sql)]
     for dialect in ("duckdb", "bigquery", "snowflake", "spark", "trino", "postgres"):
         query = sqlglot.parse_one(f"SELECT {mapped_sql(term, {}, is_warehouse=True)}", dialect="duckdb").sql(dialect)
         (statement,) = sqlglot.parse(query, dialect=dialect)
         assert not any(node.comments for node in statement.walk())
         texts = [node.this for node in statement.find_all(sqlglot.exp.Literal) if node.is_string]
         assert sorted({*texts}) == sorted({*written})
-
-
-def _texts(term):
-    if term.operator == "text":
-        yield term
-    for operand in term.operands:
-        yield from _texts(operand)

@@ -194,8 +194,8 @@ class Options:
         "as 'x=floor(lon/0.5)', or the edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
         {}, parse=state_maps)
     action: str | dict[str, str] | list[str] | None = option(
-        "log", "--action EXPRESSION", 'How the action follows from columns of the log, such as "if thrust > 0 then '
-        "'up' else 'down'\"; what the log calls actions, '{FULL=full,HALF=half}'; or the actions 0, 1, 2, "
+        "log", "--action EXPRESSION", 'How the action follows from columns of the log, such as "case when thrust > '
+        "0 then 'up' else 'down' end\"; what the log calls actions, '{FULL=full,HALF=half}'; or the actions 0, 1, 2, "
         "'[left,stay,right]'.", parse=action_map)
     form: vocabulary.LogForm | None = option(
         "log", "--form", "Rows with the next state (transitions), one row per state (trajectories), or ready-made "

@@ -9,12 +9,12 @@ from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import AFTER, EPISODE, LogForm
-from plumdp.data.mapping_language import MappingNode
+from plumdp.data.mapping_language import MappingTerm, column, text
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
 from plumdp.model.graph import Graph
 
-Source: TypeAlias = str | MappingNode
+Source: TypeAlias = str | MappingTerm
 """Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""
 
 
@@ -184,14 +184,14 @@ def with_looks(sources: Mapping[str, Source], form: LogForm, *, have_ends: bool)
     if not have_ends:
         return {**sources, GAP: GAP if form == "transitions" else STEP}
     entered = {NEXT_AFTER: AFTER} if form == "transitions" else {}
-    return {**sources, AFTER: MappingNode("number", value=0.0, kind="number"), GAP: GAP, **entered}
+    return {**sources, AFTER: MappingTerm("0e0"), GAP: GAP, **entered}
 
 
-def partial_source(column: str | None) -> MappingNode:
+def partial_source(name: str | None) -> MappingTerm:
     """Return where it is said which looks are partial; without a column, none is."""
-    if column is None:
-        return MappingNode("truth", value=False, kind="truth")
-    return MappingNode("column", value=column, kind="truth")
+    if name is None:
+        return MappingTerm("FALSE", "truth")
+    return MappingTerm(column(name, "truth"), "truth")
 
 
 def _require_gaps(missing: set[str]) -> None:
@@ -241,7 +241,7 @@ def without_actions(
     is_chain = graph.is_chain and mapping.names_no_action
     if not is_chain or _located([ACTION], available, columns or {})[ACTION] is not None:
         return mapping
-    return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"))
+    return replace(mapping, action=MappingTerm(text(ONLY_ACTION), "text"))
 
 
 def find_runs(graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:

@@ -26,8 +26,8 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.logs import files_of, open_log
-from plumdp.data.mapping_language import parse_mapping
-from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.mapping_language import OUTSIDE, parse_mapping
+from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.steps import LogSteps
 from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
@@ -204,7 +204,7 @@ def _values(variable: str, values: Sequence[Any], mapping: StateMapping) -> list
     What lies outside of the bins of a mapping is missing too.
     """
     term = mapping.variables.get(variable)
-    has_bins = term is not None and term.operator == "bins"
+    has_bins = term is not None and bool(term.edges)
     present = {value for value in values if not _is_missing(value)}
     numbers = {value: whole(value) for value in present}
     if None not in numbers.values():

@@ -13,7 +13,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import AFTER, Steps
 from plumdp.data.columns import ACTION, NEXT_AFTER, ONLY_ACTION, UNKNOWN
 from plumdp.data.duckdb_tables import Block
-from plumdp.data.mapping_language import MappingNode
+from plumdp.data.mapping_language import MappingTerm, text
 from plumdp.data.mappings import StateMapping
 from plumdp.data.report import Kind
 from plumdp.model.gaps import action_after, is_chain
@@ -40,7 +40,7 @@ def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
     names, counted = mapping.action_names, model.counted
     assert counted.gaps is not None
     if is_chain(model.graph):
-        return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"), action_names={})
+        return replace(mapping, action=MappingTerm(text(ONLY_ACTION), "text"), action_names={})
     of_looks = {}
     for called, number in names.items():
         for gap in np.unique(counted.gaps).tolist():

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.mapping_language import MappingNode, parse_mapping
+from plumdp.data.mapping_language import OUTSIDE, MappingTerm, bins, parse_mapping
 from plumdp.model.graph import Graph
 from plumdp.model.values import shown
 
@@ -21,15 +21,13 @@ StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]
 Actions: TypeAlias = str | Mapping[str, str] | Sequence[str]
 """An expression that gives names of actions, a table from what the log calls them, or the actions 0, 1, 2, … ."""
 
-OUTSIDE = 2**53  # numbers from here on are what bins give to values outside, and no state has them
-
 
 @dataclass(frozen=True)
 class StateMapping:
     """A mapping from the columns of a log to state variables and action names; others are columns themselves."""
 
-    variables: Mapping[str, MappingNode] = field(default_factory=dict)
-    action: MappingNode | None = None
+    variables: Mapping[str, MappingTerm] = field(default_factory=dict)
+    action: MappingTerm | None = None
     action_names: Mapping[str, int] = field(default_factory=dict)  # what a log calls actions, with their positions
 
     @property
@@ -44,8 +42,8 @@ class StateMapping:
             return shown(value)
         if not isfinite(value):
             return "null"
-        if term.operator == "bins" and isinstance(term.value, tuple) and abs(value) >= OUTSIDE:
-            return f"below {term.value[0]:g}" if value < 0 else f"above {term.value[-1]:g}"
+        if term.edges and abs(value) >= OUTSIDE:
+            return f"below {term.edges[0]:g}" if value < 0 else f"above {term.edges[-1]:g}"
         return str(int(value)) if value == int(value) else str(value)
 
 
@@ -67,7 +65,7 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None
     return StateMapping(variables, None if actions is None else _action(actions))
 
 
-def _variable(graph: Graph, name: str, given: Any) -> MappingNode:
+def _variable(graph: Graph, name: str, given: Any) -> MappingTerm:
     if name not in graph.states:
         variables = ", ".join(graph.states)
         raise DataError(
@@ -89,14 +87,13 @@ def _variable(graph: Graph, name: str, given: Any) -> MappingNode:
         return term
     if is_text:
         raise DataError(where, f": bins give numbers, but the values of {name} in the model are texts")
-    column = MappingNode("column", value=name, kind="number")
-    return MappingNode("bins", (column,), _edges(where, given), "number")
+    return bins(name, _edges(where, given))
 
 
-def _action(given: Any) -> MappingNode:
+def _action(given: Any) -> MappingTerm:
     where = Option("actions", given)
     if not isinstance(given, str):
-        raise DataError(where, ": give an expression such as if thrust > 0 then 'climb' else 'descend'")
+        raise DataError(where, ": give an expression such as case when thrust > 0 then 'climb' else 'descend' end")
     term = _parsed(where, given)
     if term.kind not in ("text", "any"):
         raise DataError(where, ": the expression must give the names of actions, as texts in single quotes")
@@ -116,7 +113,7 @@ def _action_names(graph: Graph, given: Mapping[str, str] | Sequence[str]) -> dic
     return {str(called).strip(): graph.action_names.index(name) for called, name in table.items()}
 
 
-def _parsed(where: Option, text: str) -> MappingNode:
+def _parsed(where: Option, text: str) -> MappingTerm:
     try:
         return parse_mapping(text)
     except DataError as error:

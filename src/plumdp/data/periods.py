@@ -6,7 +6,7 @@ import re
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
-from plumdp.data.mapping_language import MappingNode
+from plumdp.data import mapping_language as term
 from plumdp.model.text import number_of
 
 _MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6, "w": 7 * 86400 * 10**6}
@@ -40,25 +40,25 @@ def period_of(steps: Steps | None) -> int:
     return int(every[1]) * _MICROSECONDS[every[2]] if every else 0
 
 
-def in_periods(steps: Steps, column: str) -> MappingNode:
+def in_periods(steps: Steps, column: str) -> term.MappingTerm:
     """Return the number of the period that a date is in; in each run, it grows by one from period to period.
 
     Months, weeks (from Monday on) and days are those of the calendar. Other periods begin at the first date of the run,
     if all others are whole numbers of them later: then it does not matter from when on they are numbered.
     """
-    time = MappingNode("column", value=column, kind="time")
-    year, month, days = (MappingNode("date_part", (time,), part) for part in ("year", "month", "days"))
+    time = term.column(column, "time")
     if steps == "monthly":
-        return MappingNode("+", (MappingNode("*", (MappingNode("number", value=12.0), year)), month))
+        return term.MappingTerm(f"(12e0 * {term.date_part('year', time)} + {term.date_part('month', time)})")
+    days = term.MappingTerm(term.date_part("days", time))
     if steps == "daily":
         return days
-    every = MappingNode("number", value=float(period_of(steps) or 7))
-    return MappingNode("floor", (MappingNode("/", (days if steps == "weekly" else moment_of(column), every)),))
+    of, every = (days, 7) if steps == "weekly" else (moment_of(column), period_of(steps))
+    return term.MappingTerm(term.rounded("floor", f"({of.sql} / {term.number(every)})"))
 
 
-def moment_of(column: str) -> MappingNode:
+def moment_of(column: str) -> term.MappingTerm:
     """Return a date or time as microseconds."""
-    return MappingNode("date_part", (MappingNode("column", value=column, kind="time"),), "microseconds")
+    return term.MappingTerm(term.date_part("microseconds", term.column(column, "time")))
 
 
 def spacing_in_words(usual: float, share: float) -> str:

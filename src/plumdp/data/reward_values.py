@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.data.mapping_language import MappingNode, parse_mapping
+from plumdp.data.mapping_language import MappingTerm, column, number
 from plumdp.data.seen import SQUARES, CountArray
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
@@ -46,10 +46,10 @@ class Rewards(NamedTuple):
         """Return the names of the columns of values in a log that has others besides."""
         return {name: f"reward_{name}" if name in others else name for name in self.per_unit}
 
-    def sources(self, columns: Mapping[str, str]) -> dict[str, MappingNode]:
+    def sources(self, columns: Mapping[str, str]) -> dict[str, MappingTerm]:
         """Return values in units, given the columns that have them."""
         return {
-            _VALUE + name: parse_mapping(f"value * {n}").renamed({"value": columns[name]})
+            _VALUE + name: MappingTerm(f"({column(columns[name], 'number')} * {number(n)})")
             for name, n in self.per_unit.items()
         }
 

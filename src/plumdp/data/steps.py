@@ -37,7 +37,7 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
-from plumdp.data.mapping_language import MappingNode
+from plumdp.data.mapping_language import MappingTerm
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
@@ -361,7 +361,7 @@ class LogSteps:
         Where such a unit was is not known, so that no later look of it has a row; runs show that themselves.
         """
         partial = self.columns.get(PARTIAL)
-        if not isinstance(partial, MappingNode) or not partial.columns():
+        if not isinstance(partial, MappingTerm) or not partial.columns():
             return
         column, table, is_partial = quoted(partial.columns()[0]), self.log.table, self.expressions[PARTIAL]
         unread = f"{is_partial} IS NULL AND trim(CAST({column} AS VARCHAR)) <> ''"

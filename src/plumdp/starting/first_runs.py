@@ -101,7 +101,7 @@ class FirstRunsLook:
         found_end, in_log, last = flagged or (self._given_end(end, chosen) if end else self._end(chosen, acting))
         actions = acting or "'go'"
         if in_log and not self._after:
-            actions = f"if {in_log} then '' else {self._worded(actions)}"
+            actions = f"case when {in_log} then '' else {self._worded(actions)} end"
         if not acting:
             chain = "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
             self._facts.append(("action", chain))
@@ -214,9 +214,10 @@ class FirstRunsLook:
         if kind.startswith(("VARCHAR", "ENUM")):
             return term
         if kind == "BOOLEAN":
-            return f"if {term} then '1' else '0'"
+            return f"case when {term} then '1' else '0' end"
         numbers = [number for value in self._look.values(term) if (number := whole(value)) is not None]
-        return "".join(f"if {term} = {number} then '{number}' else " for number in numbers[:_MOST_VALUES]) + "''"
+        whens = " ".join(f"when {term} = {number} then '{number}'" for number in numbers[:_MOST_VALUES])
+        return f"case {whens} else '' end" if whens else "''"
 
     def _last_only(self) -> list[str]:
         """Return columns that are missing in the last rows of runs, and hardly anywhere else."""
@@ -316,11 +317,11 @@ class FirstRunsLook:
         if name not in self._look.types:
             return name
         if self._look.types[name] == "BOOLEAN":
-            return f"if {column_term(name)} then 1 else 0"
+            return f"case when {column_term(name)} then 1 else 0 end"
         about = next(each for each in self._profiles if each.name == name)
         if not about.is_number:
             blank = " or ".join(f"{column_term(name)} = '{value}'" for value in self._blanks(name))
-            return f"if {blank} then '' else {self._folded(name)}" if blank else self._folded(name)
+            return f"case when {blank} then '' else {self._folded(name)} end" if blank else self._folded(name)
         if about.is_whole and about.n_distinct <= _MOST_NUMBERS:
             return column_term(name)
         shares = ", ".join(f"{i / _BINS}" for i in range(1, _BINS))
@@ -579,17 +580,17 @@ def _binned(term: str, edges: Sequence[float]) -> str:
     """Return the expression of bins with names, below the first edge, between two, and from the last one on.
 
     >>> _binned("age", [62.0, 70.5])
-    "if age < 62 then 'below 62' else if age < 70.5 then '62 to 70.5' else '70.5 or more'"
+    "case when age < 62 then 'below 62' when age < 70.5 then '62 to 70.5' else '70.5 or more' end"
     """
     names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges))]
-    parts = [f"if {term} < {edge:g} then '{name}' else " for edge, name in zip(edges, names, strict=True)]
-    return "".join(parts) + f"'{edges[-1]:g} or more'"
+    whens = " ".join(f"when {term} < {edge:g} then '{name}'" for edge, name in zip(edges, names, strict=True))
+    return f"case {whens} else '{edges[-1]:g} or more' end"
 
 
 def _joined(name: str, values: Mapping[str, int]) -> str:
     """Return the rule that makes one of values with the same meaning, with the most frequent as the example."""
     column, word = column_term(name), re.findall(r"\w+", next(iter(values)))[0].lower()
-    term = f"{variable_of(name)}=if contains(lower({column}), '{word}') then '{word}' else 'other'"
+    term = f"{variable_of(name)}=case when contains(lower({column}), '{word}') then '{word}' else 'other' end"
     return "if some mean the same, join them, as in --state " + (shlex.quote(term) if '"' in term else f'"{term}"')
 
 

@@ -16,9 +16,10 @@ from datetime import datetime
 from math import log, sqrt
 from typing import Any
 
+from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Decimal
 from plumdp.data.logs import files_of, open_log
-from plumdp.data.mapping_language import MappingNode, parse_mapping
+from plumdp.data.mapping_language import bins, parse_mapping
 from plumdp.data.mapping_sql import NUMBERS, is_time, mapped_sql
 from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
@@ -280,8 +281,12 @@ def columns_of(term: str, columns: Collection[str]) -> list[str]:
 
 def column_term(name: str) -> str:
     """Return a column as the language of mappings writes it."""
-    is_word = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in ("if", "then", "else", "case", "when", "end")
-    return name if is_word and name.lower() not in ("and", "or", "not", "true", "false") else f'"{name}"'
+    try:
+        probe = parse_mapping(f"if(lower({name}) = '' and {name} < 1 and ({name}) = 1 and {name}, {name}, 1)")
+        is_word = probe.columns() == [name]  # SQL has words that are names in some places only
+    except DataError:
+        is_word = False
+    return name if is_word else quoted(name)
 
 
 _SAMPLE = 20_000  # rows by which it is judged how texts are written
@@ -321,15 +326,13 @@ class LoadedRows:
 
     def sql(self, variable: str, term: str | Sequence[float], *, after: bool = False) -> str:
         """Return a variable, or its value after the step, as SQL, from an expression of mappings or edges of bins."""
-        column = MappingNode("column", value=variable, kind="number")
-        bins = MappingNode("bins", (column,), tuple(term), "number") if not isinstance(term, str) else None
-        node = bins or parse_mapping(str(term))
+        node = parse_mapping(term) if isinstance(term, str) else bins(variable, term)
         node = node.renamed({name: f"next_{name}" for name in node.columns()}) if after else node
         return f"({mapped_sql(node, self.types)})"
 
     def flag(self, name: str) -> str:
         """Return a column of truth values as SQL; nothing if it has others."""
-        sql = self.sql(name, f"if {column_term(name)} then 1 else 0")
+        sql = self.sql(name, f"case when {column_term(name)} then 1 else 0 end")
         return sql if self.number(f"count({quoted(name)}) - count({sql})") == 0 else ""
 
     def number(self, what: str) -> float:
