@@ -309,13 +309,14 @@ def test_a_certificate_from_no_data_has_no_bounds(nights, monkeypatch):
     assert "between" not in ended.out.splitlines()[0]
 
 
-def test_a_folder_is_one_log(nights, monkeypatch, tmp_path):
+@pytest.mark.parametrize("log", ["nights", "nights/*.csv"])
+def test_a_folder_or_pattern_is_one_log(nights, monkeypatch, tmp_path, log):
     monkeypatch.chdir(nights)
     shutil.copytree("nights", tmp_path / "nights")
     monkeypatch.chdir(tmp_path)
-    first = plumdp("start", "nights", "--goal", 'Zustand="schlecht"')
+    first = plumdp("start", log, "--goal", 'Zustand="schlecht"')
     assert (first.code, first.err) == (0, "")
-    again = plumdp("certify", "nights", "-p", 'Pmax=? [ F "goal" ]')
+    again = plumdp("certify", log, "-p", 'Pmax=? [ F "goal" ]')
     assert again.out.splitlines()[0] in first.out
 
 
