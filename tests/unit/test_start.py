@@ -478,3 +478,19 @@ def test_ends_are_those_of_a_flag_and_the_last_reward_counts():
     assert pl.start(limited.drop(columns="truncated")).end == "obs=7"  # the longest runs end at a limit
     with pytest.raises(pl.DataError, match=r"terminated says that runs are over in \(obs=0\), but 100 rows"):
         pl.start(limited.rename(columns={"done": "terminated"}))
+
+
+def test_the_step_of_a_row_may_be_part_of_the_state():
+    rows = [(unit, month, "ok" if month < 2 or unit % 3 else "bad") for unit in range(60) for month in range(3)]
+    found = pl.start(pd.DataFrame(rows, columns=["unit", "month", "status"]), states=["status", "month"])
+    assert (dict(found.states), found.columns["step"]) == ({"status": "status", "month": "month"}, "month")
+
+
+def test_names_of_ends_may_have_apostrophes_and_other_marks_are_refused():
+    rows = [(run, t, "open" if t < 2 else "won't fix" if run % 3 else "lost") for run in range(80) for t in range(3)]
+    frame = pd.DataFrame(rows, columns=["case", "t", "status"]).assign(action="go")
+    frame["done"], frame.loc[frame.t == 2, "action"] = frame.t == 2, ""
+    found = pl.start(frame)
+    assert (found.end, found.log.report.rows["matched"]) == ('status="lost" | status="won\'t fix"', 120)
+    marked = frame.assign(status=frame.status.str.replace("'", '"'))
+    assert refused(pl.start, marked) == """done says that runs are over in 'won"t fix'; write this name without '"'"""

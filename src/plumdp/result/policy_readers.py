@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.named_policy import (
@@ -95,7 +95,7 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
             for one in choices
         ]
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise DataError(f"{path} is not a scheduler in Storm's JSON ({type(error).__name__}: {error})") from None
+        raise DataError(f"{path} is not a scheduler in Storm's JSON: {fault_of(error)}") from None
     states, choices, shares = zip(*rows, strict=True) if rows else ((), (), ())
     shared = None if all(share == 1 for share in shares) else shares
     of_rows, taken = (np.array(numbers, dtype=np.int64) for numbers in (states, choices))
