@@ -86,6 +86,9 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     """
     try:
         entries = parsed(_text(path))
+    except DataError as error:
+        raise DataError(f"{path} is not a scheduler in Storm's JSON: {error}") from None
+    try:
         entries = [entry for entry in entries if entry["c"] != "undefined"]
         state = _scheduled_states(path, graph, [_place(path, graph, entry["s"], entry.get("m")) for entry in entries])
         drawn = [_drawn(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
@@ -94,6 +97,8 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
             for s, choices in zip(state.tolist(), drawn, strict=True)
             for one in choices
         ]
+    except DataError:
+        raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise DataError(f"{path} is not a scheduler in Storm's JSON: {fault_of(error)}") from None
     states, choices, shares = zip(*rows, strict=True) if rows else ((), (), ())
