@@ -3,6 +3,7 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 from command_line import plumdp
 
@@ -129,3 +130,26 @@ def test_units_that_changed_are_named_with_1(tmp_path):
     refused = plumdp(*options, "--acknowledge")
     assert (refused.code, refused.err.startswith("error: --acknowledge: ")) == (2, True)
     assert refused.err.endswith("units has a folder for each unit; watch one by itself\n")
+
+
+@pytest.mark.slow
+def test_a_watch_reads_parts_as_start_wrote_it_and_closes_over_no_gap(tmp_path, monkeypatch):
+    """Units are seen for three months or until they fail; the first 25 of them made the table, and are no evidence."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(unit, month, "ok" if month < 2 or unit % 3 else "bad") for unit in range(400) for month in range(3)]
+    units = pd.DataFrame(rows, columns=["unit", "month", "status"])
+    for part, name in enumerate(("2024-01", "2024-02", "2024-04", "2024-05")):
+        units[units.unit // 100 == part].to_csv(f"{name}.csv", index=False)
+    assert plumdp("start", "2024-01.csv").code == 0
+    done = plumdp("watch", "2024-01.csv", "2024-*.csv", "--json")
+    told = json.loads(done.out)
+    assert (done.code, done.err, told["n_parts"]) == (4, "", 2)
+    assert told["gap"] == "no part between 2024-02 and 2024-04"
+    said = " ".join(told["assumptions"])
+    assert "what was done in the first 25 runs of the log" in said
+    assert "of 75 runs end before the outcome of their last action" in said
+    gone_on = json.loads(plumdp("watch", "2024-01.csv", "2024-*.csv", "--cut-off", "unrelated", "--json").out)
+    assert gone_on["n_parts"] == 4
+    assert (
+        "parts that are missing have nothing to do with the outcomes in them (as you stated)" in gone_on["assumptions"]
+    )

@@ -154,7 +154,7 @@ def test_files_without_a_reader_or_writer_are_refused(tmp_path):
     for name, message in (
         ("m.dot", "there is no reader of interval models for a file that ends in .dot; the endings are .umb, .drn, "),
         ("none.drn", "there is no such file"),
-        ("m.umb", "this is not a UMB archive, or it is damaged (ReadError: "),
+        ("m.umb", "this is not a UMB archive, or it is damaged: a part of it is missing, or "),
         ("m.drn", "this is not a text in UTF-8"),
         ("m.tra", ".tra files are not read; give a .umb file, which PRISM 4.10 or later can export"),
     ):

@@ -310,13 +310,14 @@ def test_a_certificate_from_no_data_has_no_bounds(nights, monkeypatch):
     assert "between" not in ended.out.splitlines()[0]
 
 
-def test_a_folder_is_one_log(nights, monkeypatch, tmp_path):
+@pytest.mark.parametrize("log", ["nights", "nights/*.csv"])
+def test_a_folder_or_pattern_is_one_log(nights, monkeypatch, tmp_path, log):
     monkeypatch.chdir(nights)
     shutil.copytree("nights", tmp_path / "nights")
     monkeypatch.chdir(tmp_path)
-    first = plumdp("start", "nights", "--goal", 'Zustand="schlecht"')
+    first = plumdp("start", log, "--goal", 'Zustand="schlecht"')
     assert (first.code, first.err) == (0, "")
-    again = plumdp("certify", "nights", "-p", 'Pmax=? [ F "goal" ]')
+    again = plumdp("certify", log, "-p", 'Pmax=? [ F "goal" ]')
     assert again.out.splitlines()[0] in first.out
 
 
@@ -486,3 +487,19 @@ def test_a_column_is_quoted_where_sql_would_read_its_name_otherwise(name):
     for text in ("lower({})", "case when {} < 3 then 1 else 0 end", "({}) = 3 and ({}) = 4", "if({}, 1, 0)"):
         assert parse_mapping(text.replace("{}", term)).columns() == [name]
     assert (term == name) == (name in ("level", "order"))
+
+
+def test_the_step_of_a_row_may_be_part_of_the_state():
+    rows = [(unit, month, "ok" if month < 2 or unit % 3 else "bad") for unit in range(60) for month in range(3)]
+    found = pl.start(pd.DataFrame(rows, columns=["unit", "month", "status"]), states=["status", "month"])
+    assert (dict(found.states), found.columns["step"]) == ({"status": "status", "month": "month"}, "month")
+
+
+def test_names_of_ends_may_have_apostrophes_and_other_marks_are_refused():
+    rows = [(run, t, "open" if t < 2 else "won't fix" if run % 3 else "lost") for run in range(80) for t in range(3)]
+    frame = pd.DataFrame(rows, columns=["case", "t", "status"]).assign(action="go")
+    frame["done"], frame.loc[frame.t == 2, "action"] = frame.t == 2, ""
+    found = pl.start(frame)
+    assert (found.end, found.log.report.rows["matched"]) == ('status="lost" | status="won\'t fix"', 120)
+    marked = frame.assign(status=frame.status.str.replace("'", '"'))
+    assert refused(pl.start, marked) == """done says that runs are over in 'won"t fix'; write this name without '"'"""

@@ -33,6 +33,15 @@ def visible(text: str) -> str:
     return text.translate({ord(each): _escape(each) for each in hidden})
 
 
+def in_line(text: str) -> str:
+    r"""Return a text in which line breaks are escapes, too, so that a name makes no line of its own in a message.
+
+    >>> print(in_line("won\nverified"))
+    won\nverified
+    """
+    return text if text.isprintable() else visible(text).replace("\n", "\\n")
+
+
 def _escape(character: str) -> str:
     if character < " ":
         return f"\\x{ord(character):02x}"

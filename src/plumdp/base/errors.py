@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
+from json import JSONDecodeError
 from os import PathLike
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -94,6 +95,18 @@ class DataError(Misuse, ValueError):
 
 class MissingExtra(Misuse, ImportError):
     """An optional part of plumdp is needed but not installed."""
+
+
+def fault_of(error: BaseException) -> str:
+    """Return what is wrong with a file, in words of the file: what Python's own code lacks in it tells people nothing.
+
+    >>> fault_of(DataError("it has no rows")), fault_of(KeyError("schema"))
+    ('it has no rows', 'a part of it is missing, or is not what it should be')
+    """
+    if isinstance(error, Misuse | JSONDecodeError):
+        return str(error)
+    words = "not enough memory" if isinstance(error, MemoryError) else getattr(error, "strerror", None)
+    return words or "a part of it is missing, or is not what it should be"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import plumdp
+from plumdp.base.edge import in_line
 from plumdp.base.vocabulary import Status
 from plumdp.cli.inputs import (
     each_model,
@@ -78,7 +79,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("memory", f"{facts['bytes'] / 1e6:,.1f} MB ({per_transition:.0f} bytes per transition)"),
         ("variables", ", ".join(f"{name} {_span(span)}" for name, span in facts["variables"].items())),
         ("initial state", facts["initial_state"]),
-        ("actions", ", ".join(facts["actions"])),
+        ("actions", in_line(", ".join(facts["actions"]))),
         (
             "parameters",
             listing([f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()]) or "none",
@@ -109,7 +110,7 @@ def _unknown(expressions: dict[str, int]) -> str:
 def _span(values: list[Any]) -> str:
     if len(values) == 2 and not isinstance(values[0], bool | str):
         return f"{values[0]}…{values[1]}"
-    return "/".join(str(value).lower() for value in values)
+    return in_line("/".join(str(value).lower() for value in values))
 
 
 if TYPE_CHECKING:

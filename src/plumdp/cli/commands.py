@@ -149,7 +149,7 @@ COMMANDS = {
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
         "property against quiet checkpoint at acknowledge cut_off since range output json "
-        "model column state action form text keep_going confidence",
+        "model column state action form text keep_going steps confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
         "plumdp watch press.py:model days --against result --checkpoint press.watch -o press.html\n"
@@ -166,8 +166,8 @@ COMMANDS = {
             "with a file for each.",
             "at": "Values of all parameters that rows are compared with.",
             "against": "The result whose value and parameters are watched; certify -o wrote it, from earlier data.",
-            "cut_off": "Go on where parts are missing. unrelated: that has nothing to do with the outcomes in them; "
-            "every result repeats it.",
+            "cut_off": "Go on where parts are missing, and where runs end before an outcome. unrelated: that has "
+            "nothing to do with these outcomes; every result repeats it.",
             "output": "The report on the result, .html, which says whether it was withdrawn, when and why; or a file "
             "for the numbers, in the text format of OpenMetrics.",
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from glob import glob
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -174,7 +175,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     LOGGER.info("reading the data")
     return plumdp.read_log(
         model,
-        _others(given, files),
+        log_of(given, files),
         **how_read(given),
         sampling=given.sampling or "adaptive",
         order=given.order,
@@ -205,7 +206,7 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
-    runs = plumdp.data.read_whole_runs(model, _others(given, files), expected=given.expected, **how_read(given))
+    runs = plumdp.data.read_whole_runs(model, log_of(given, files), expected=given.expected, **how_read(given))
     return runs.of(*policy_names(*policies))
 
 
@@ -216,7 +217,7 @@ def _names_arms(given: Options, model: ParametricMDP) -> bool:
 
 
 def is_log(model: str) -> bool:
-    """Return whether a file, or a folder of them, that stands for a model is a log."""
+    """Return whether a file, or a folder or pattern of them, that stands for a model is a log."""
     from plumdp.data.duckdb_tables import is_data
     from plumdp.model.stored_files import DESCRIPTION
     from plumdp.result.folder import CERTIFICATE
@@ -225,7 +226,7 @@ def is_log(model: str) -> bool:
     if file.is_dir():
         names = {each.name for each in file.iterdir()}
         return not names & {CERTIFICATE, DESCRIPTION} and any(map(is_data, names))
-    return file.is_file() and is_data(str(file))
+    return any(map(is_data, [str(file)] if file.is_file() else glob(model, recursive=True)))
 
 
 def table_of(given: Options) -> ParametricMDP:
@@ -267,8 +268,8 @@ def _data_of(given: Options) -> Sequence[str]:
     return given.data or [given.model]
 
 
-def _others(given: Options, files: Sequence[str]) -> RawLog:
-    """Return the log, without the runs that made the table of a log, which are known by their names."""
+def log_of(given: Options, files: Sequence[str]) -> RawLog:
+    """Return files as a log, without the runs that made the table of a log, which are known by their names."""
     from plumdp.data.duckdb_tables import find_files
 
     raw = raw_of(given, files)

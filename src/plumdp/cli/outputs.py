@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,12 +33,20 @@ def _is_file(path: Path) -> bool:
 
 
 def require_output(given: Options) -> None:
-    """Refuse a folder or files that cannot be written, before any work is done."""
+    """Refuse a folder or file that cannot be written, or is neither, before any work is done."""
+    from plumdp.exchange.policy_files import POLICY_WRITERS
+    from plumdp.exchange.write_intervals import INTERVAL_WRITERS
     from plumdp.result.folder import require_folder
 
     if given.witness and (given.output is None or _is_file(given.output)):
         raise DataError("--witness: name with --output the folder that the witness is written to")
     if given.output is not None and not _is_file(given.output):
+        if re.fullmatch(r"\.[A-Za-z]\w{0,4}", given.output.suffix) and not given.output.is_dir():
+            endings = ", ".join((*POLICY_WRITERS, *INTERVAL_WRITERS))
+            raise DataError(
+                f"--output {given.output}: name a folder, without such an ending, or a file that ends in {endings}; "
+                "plumdp report makes pages of folders"
+            )
         require_folder(given.output, force=given.force)
     require_files(given)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import plumdp
 from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
-from plumdp.cli.inputs import how_read, load_model, load_objective, raw_of
+from plumdp.cli.errors import is_shared
+from plumdp.cli.inputs import how_read, load_model, load_objective, log_of
 from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
 
 if TYPE_CHECKING:
+    from plumdp.data.raw_logs import RawLog
     from plumdp.model.parametric import ParametricMDP
     from plumdp.watching.watch import Watch
 
@@ -23,9 +27,7 @@ CODES = {"quiet": 0, "alarm": 1, "failed": 2, "contradicted": 3, "gap": 4}
 
 def watch(given: Options) -> int:
     """Print whether the process has changed, and what holds now; 1 after an alarm, 4 if a part is missing."""
-    from plumdp.data.duckdb_tables import find_files
     from plumdp.watching.fleets import is_fleet
-    from plumdp.watching.stream import named_files
 
     if is_fleet(given.data):
         return _fleet(given)
@@ -34,7 +36,7 @@ def watch(given: Options) -> int:
     question = load_objective(given)[1] if given.property or (certificate is None and len(properties) == 1) else None
     found = plumdp.watch(
         model,
-        {name: raw_of(given, [file]) for name, file in named_files(find_files(given.data)).items()},
+        _parts(given, given.data),
         question,
         certificate,
         acknowledge=given.acknowledge,
@@ -52,6 +54,14 @@ def watch(given: Options) -> int:
     return CODES[found.status]
 
 
+def _parts(given: Options, source: Sequence[str]) -> dict[str, RawLog]:
+    """Return files by their names, each as a log."""
+    from plumdp.data.duckdb_tables import find_files
+    from plumdp.watching.stream import named_files
+
+    return {name: log_of(given, [file]) for name, file in named_files(find_files(source)).items()}
+
+
 def _write(given: Options, file: Path, found: Watch, now: plumdp.Certificate | None) -> None:
     """Write the report on the certificate that is watched, or else metrics."""
     from plumdp.reporting.read import explain_result
@@ -65,12 +75,17 @@ def _write(given: Options, file: Path, found: Watch, now: plumdp.Certificate | N
 
 
 def _how_watched(given: Options) -> dict[str, Any]:
-    """Return how one unit or many are watched, in the words of ``watch`` and ``watch_many``."""
+    """Return how one unit or many are watched, in the words of ``watch`` and ``watch_many``.
+
+    What a file of defaults says for all commands of runs that were cut off is not about parts that are missing.
+    """
     return how_read(given) | {
         "quiet": given.quiet,
         "state": given.checkpoint,
         "reference": {name: float(value) for name, value in given.at.items()} or None,
-        "gaps": given.cut_off,
+        "gaps": None if is_shared("cut_off") else given.cut_off,
+        "cut_off": given.cut_off,
+        "steps": given.steps,
         "return_range": given.range,
         "on_unmatched": "report" if given.keep_going else "error",
     }
@@ -91,9 +106,13 @@ def _fleet(given: Options) -> int:
     if useless:
         raise DataError(f"{', '.join(useless)}: {given.data[0]} has a folder for each unit; watch one by itself")
     model, _ = load_model(given)
+    units: dict[str, Any] = {each.name: str(each) for each in Path(given.data[0]).iterdir() if each.is_dir()}
+    for name, folder in units.items():
+        with suppress(DataError):  # of one unit, which stops no other
+            units[name] = _parts(given, [folder])
     found = watch_many(
         model,
-        given.data[0],
+        {name: parts for name, parts in units.items() if name[0] != "."},
         _watched(given, model),
         processes=n_threads(),
         **_how_watched(given),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import in_line
 from plumdp.model.text import number_of, one_line
 
 ELSEWHERE = "elsewhere"  # the label, and the only action, of the state for all that a table does not have
@@ -315,4 +316,4 @@ def own_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, np.bool_ | bool) else str(value)
+    return str(value).lower() if isinstance(value, np.bool_ | bool) else in_line(str(value))

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from plumdp.base.edge import in_line
 from plumdp.base.errors import needs
 
 _WIDEST = 160  # characters in the parentheses
@@ -46,7 +47,8 @@ def listing(items: Sequence[str], most: int = 8) -> str:
     ('p = 1, q = 2', 'a, b, c, d and 2 more')
     """
     left = len(items) - most
-    return ", ".join(items) if left <= 0 else f"{', '.join(items[:most])} and {left:,} more"
+    shown = ", ".join(map(in_line, items if left <= 0 else items[:most]))
+    return shown if left <= 0 else f"{shown} and {left:,} more"
 
 
 def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:

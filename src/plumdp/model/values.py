@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import in_line
 from plumdp.base.errors import DataError
 from plumdp.model.graph import BoolArray, Graph, Indices
 
@@ -127,7 +128,7 @@ def shown(value: Any) -> str:
     """Return a value of a log as text for messages."""
     if isinstance(value, float) and value == round(value, 0) and abs(value) < 2**53:
         return f"{value:.0f}"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else in_line(str(value))
 
 
 def _code_objects(values: npt.NDArray[Any], code_one: Callable[[Any], int]) -> Codes:
@@ -257,8 +258,8 @@ def state_hint(graph: Graph, values: Sequence[Any]) -> str:
         if isinstance(known, Texts):
             word = likely_word(value, known.words)
             if word is not None:
-                return f"{name}={shown(value)}: did you mean {word}?"
-            return f"{name} is {', '.join(known.words)} in the model" if len(known.words) <= 6 else ""
+                return f"{name}={shown(value)}: did you mean {shown(word)}?"
+            return f"{name} is {', '.join(map(shown, known.words))} in the model" if len(known.words) <= 6 else ""
         return f"{name} is true or false" if known.is_truth else f"{name} is {own.min()} to {own.max()} in the model"
     return "" if None in values else "each value is known, but the model has no state with all of them"
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.edge import replacing
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, fault_of
 from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.data.counts import CountArray, TransitionCounts
@@ -66,7 +66,7 @@ class OnlineState:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
         except PROBLEMS as problem:
-            raise damaged(path, f"{type(problem).__name__}: {problem}") from None
+            raise damaged(path, fault_of(problem)) from None
         for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
             if arrays[name].shape != () or arrays[name].dtype.kind != kind:
                 raise damaged(path, f"its {name} are {arrays[name].dtype} of shape {arrays[name].shape}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plumdp.base.edge import write_whole
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Direction, Objective
@@ -110,7 +110,5 @@ def read_record(path: str | Path) -> OnlineRun:
         )
         assumptions = tuple(map(str, content.get("assumptions", ())))
         return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records, assumptions)
-    except DataError as error:
-        raise DataError(f"{path} is not a record of learning: {error}") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None
+        raise DataError(f"{path} is not a record of learning: {fault_of(error)}") from None

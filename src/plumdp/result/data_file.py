@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.edge import most_bytes
-from plumdp.base.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.files import counts_from, reward_columns, words_of
@@ -99,10 +99,8 @@ def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, Tr
         about = parsed(arrays.pop("about").tobytes())
         model = _model(about, arrays)
         return model, _counts(about, arrays, model.counted.graph)
-    except (DataError, ModelError) as error:
-        raise DataError(f"{path} is not what plumdp writes: {error}") from None
     except PROBLEMS as error:
-        raise DataError(f"{path} is not what plumdp writes ({type(error).__name__}: {error})") from None
+        raise DataError(f"{path} is not what plumdp writes: {fault_of(error)}") from None
 
 
 def difference(path: Path, model: ParametricMDP, counts: TransitionCounts) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.named_policy import (
@@ -86,6 +86,9 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     """
     try:
         entries = parsed(_text(path))
+    except DataError as error:
+        raise DataError(f"{path} is not a scheduler in Storm's JSON: {error}") from None
+    try:
         entries = [entry for entry in entries if entry["c"] != "undefined"]
         state = _scheduled_states(path, graph, [_place(path, graph, entry["s"], entry.get("m")) for entry in entries])
         drawn = [_drawn(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
@@ -94,8 +97,10 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
             for s, choices in zip(state.tolist(), drawn, strict=True)
             for one in choices
         ]
+    except DataError:
+        raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise DataError(f"{path} is not a scheduler in Storm's JSON ({type(error).__name__}: {error})") from None
+        raise DataError(f"{path} is not a scheduler in Storm's JSON: {fault_of(error)}") from None
     states, choices, shares = zip(*rows, strict=True) if rows else ((), (), ())
     shared = None if all(share == 1 for share in shares) else shares
     of_rows, taken = (np.array(numbers, dtype=np.int64) for numbers in (states, choices))

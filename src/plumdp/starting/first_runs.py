@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.base.edge import in_line
 from plumdp.base.errors import DataError, Option
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
@@ -37,6 +38,7 @@ from plumdp.starting.roles import (
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
 _FEW_CUT_OFF = 0.25  # of the first runs: the others then are hardly half, from where on it has to be said
+_MARKS = re.compile(r'["\\\n]')  # that formulas do not take in names
 _BLANKS = ("na", "n/a", "nan", "null", "-", "--", "?", "??")  # texts for what is missing
 _FORGOTTEN = "what it is now says nothing about what it is next"
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
@@ -318,7 +320,9 @@ class FirstRunsLook:
             return name
         if self._look.types[name] == "BOOLEAN":
             return f"case when {column_term(name)} then 1 else 0 end"
-        about = next(each for each in self._profiles if each.name == name)
+        about = next((each for each in self._profiles if each.name == name), None)
+        if about is None:  # the run or the step of a row
+            return column_term(name)
         if not about.is_number:
             blank = " or ".join(f"{column_term(name)} = '{value}'" for value in self._blanks(name))
             return f"case when {blank} then '' else {self._folded(name)} end" if blank else self._folded(name)
@@ -350,7 +354,7 @@ class FirstRunsLook:
                 if each.left:
                     runs = f"{each.left:,} of {each.n:,} rows go on from there"
                     self._facts.append(("odd", f"{variable} = {each.value} looks like an end, but {runs}"))
-            if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
+            if ends and len(ends) < len(rows) and isinstance(term, str) and not _MARKS.search("".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
                 in_log = " or ".join(self._in_log({variable: term}, [each]) for each in ends)
                 formulas = [self._equation(variable, each) for each in ends]
@@ -367,7 +371,7 @@ class FirstRunsLook:
             raise DataError(Option("end", end), ": no first run ever reaches such a state")
         self._facts.append(("end", end))
         is_short = len(ended) <= _MOST_VALUES and all(isinstance(term, str) for term in states.values())
-        if not is_short or re.search(r"['\"\\]", "".join(map("".join, ended))):
+        if not is_short or _MARKS.search("".join(map("".join, ended))):
             return end, "", ""
         return end, " or ".join(self._in_log(states, row) for row in ended), ""
 
@@ -396,6 +400,10 @@ class FirstRunsLook:
             "GROUP BY place HAVING bool_or(is_over) ORDER BY place"
         )
         ends = [tuple(place) for place, n_on, at_limit in found if not (n_on and at_limit)]
+        if hard := [each for place in ends for each in place if _MARKS.search(each)]:
+            raise DataError(
+                f"{name} says that runs are over in {hard[0]!r}; write this name without {_MARKS.search(hard[0])[0]!r}"
+            )
         for place, n_on, at_limit in found:
             if n_on and not at_limit:
                 where = ", ".join(f"{name}={value}" for name, value in zip(states, place, strict=True))
@@ -503,7 +511,7 @@ class FirstRunsLook:
             (each.last, self._equation(variable, each.value))
             for variable, term in states.items()
             for each in self._ends_of(variable, term)
-            if self._typed(variable, [each.value]) != [initial[variable]]
+            if self._typed(variable, [each.value]) != [initial[variable]] and not _MARKS.search(each.value)
         ]
         return max(found, default=(0, ""))[1]
 
@@ -568,12 +576,13 @@ class FirstRunsLook:
         for term, value in zip(states.values(), values, strict=True):
             is_truth = self._look.types.get(term) == "BOOLEAN"
             is_text = parse_mapping(term).kind == "text" or not re.fullmatch(r"-?\d+(\.0*)?", value)
-            parts.append(f"({term}) = '{value}'" if is_text and not is_truth else f"({term}) = {value}")
+            text = value.replace("'", "''")
+            parts.append(f"({term}) = '{text}'" if is_text and not is_truth else f"({term}) = {value}")
         return " and ".join(parts)
 
 
 def _named(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
+    return ", ".join(f"{name} = {in_line(str(value))}" for name, value in values.items())
 
 
 def _binned(term: str, edges: Sequence[float]) -> str:
@@ -596,5 +605,5 @@ def _joined(name: str, values: Mapping[str, int]) -> str:
 
 def _shown(values: Mapping[str, int]) -> str:
     """Return the most frequent values, and how many there are."""
-    most = ", ".join(f"{value.removesuffix('.0')} ({n:,})" for value, n in [*values.items()][:6])
+    most = ", ".join(f"{in_line(value.removesuffix('.0'))} ({n:,})" for value, n in [*values.items()][:6])
     return most if len(values) <= 6 else f"{most} and {len(values) - 6:,} more"

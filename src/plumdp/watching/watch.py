@@ -21,7 +21,7 @@ from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Guarantee, LogForm, parts_in
+from plumdp.base.vocabulary import CutOff, Guarantee, LogForm, Steps, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -98,6 +98,7 @@ class _GivenPart:
     model: ParametricMDP
     source: Any  # counts, one file, or a data frame
     reading: Mapping[str, Any]  # options of a log
+    counting: Mapping[str, Any]  # options for counting its steps
 
     @cached_property
     def file(self) -> str:
@@ -122,7 +123,7 @@ class _GivenPart:
     def counts(self) -> TransitionCounts:
         """What was seen in it."""
         if self.is_log:
-            return read_log(self.model, self.source, pilot=False, **self.reading).counts
+            return read_log(self.model, self.source, pilot=False, **self.reading, **self.counting).counts
         counts = read_counts(self.model, self.file) if self.file else counts_of(self.source)
         require_same_graph(self.model.counted.graph, counts.graph)
         return counts
@@ -317,6 +318,8 @@ def watch(
     actions: Actions | None = None,
     form: LogForm | None = None,
     on_unmatched: Literal["error", "report"] = "error",
+    cut_off: CutOff | None = None,
+    steps: Steps | None = None,
 ) -> Watch:
     """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
 
@@ -337,7 +340,8 @@ def watch(
     reference
         What rows are compared with: "learned" from the parts before, "certified", or values of all parameters.
     value
-        False does not watch the value: for parts that do not show whole runs under the certified policy.
+        False does not watch the value: for parts that do not show whole runs under the certified policy, as logs that
+        are read with ``steps`` never do.
     acknowledge
         Take note of open alarms: watching begins anew with the next part.
     gaps
@@ -346,7 +350,7 @@ def watch(
         Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
-    columns, states, actions, form, on_unmatched
+    columns, states, actions, form, on_unmatched, cut_off, steps
         How logs are read, as in ``read_log``.
 
     Examples
@@ -369,8 +373,8 @@ def watch(
     if acknowledge and state is None:
         raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given = [*_given(model, parts, reading | {"on_unmatched": on_unmatched})]
-    has_runs = value and certificate is not None and bool(given) and given[0].is_log
+    given = [*_given(model, parts, reading, {"on_unmatched": on_unmatched, "cut_off": cut_off, "steps": steps})]
+    has_runs = value and certificate is not None and bool(given) and given[0].is_log and steps is None
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
     file, files = None if state is None else Path(state), _files_of(certificate)
@@ -482,21 +486,20 @@ def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, gi
     """Return lower bounds on what runs lost, from 0 to 1: those that ended too early may have lost nothing more."""
     if part.counts.report is not None and not part.counts.report.total:
         return np.zeros(0)  # no rows, and so no runs
-    reading = {name: each for name, each in part.reading.items() if name != "on_unmatched"}
-    policy, runs = certificate.policy, read_whole_runs(model, part.source, **reading)
+    policy, runs = certificate.policy, read_whole_runs(model, part.source, **part.reading)
     made = outcomes_of(certified_question(certificate, model), model, runs, policy.graph, policy, return_range=given)
     losses = 1 - made.upper if certificate.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
 
 
-def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iterator[_GivenPart]:
+def _given(model: ParametricMDP, parts: Any, *options: Mapping[str, Any]) -> Iterator[_GivenPart]:
     """Yield the parts, which are read when they are needed."""
     if is_paths(parts):
         parts = named_files(find_files(parts))
     if isinstance(parts, TransitionCounts) or not isinstance(parts, Iterable):
         raise DataError("parts are one file, frame or counts each: give a folder, a list, or a mapping by their names")
     named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
-    yield from (_GivenPart(str(name), model, each, reading) for name, each in named)
+    yield from (_GivenPart(str(name), model, each, *options) for name, each in named)
 
 
 def _files_of(certificate: Certificate | None) -> Sequence[LogFile]:

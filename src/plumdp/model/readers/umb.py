@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.edge import most_bytes
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, fault_of
 from plumdp.base.json_values import parsed, read_as
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 
@@ -70,7 +70,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def _damaged(error: Exception) -> ModelError:
-    return ModelError(f"this is not a UMB archive, or it is damaged ({type(error).__name__}: {error})")
+    return ModelError(f"this is not a UMB archive, or it is damaged: {fault_of(error)}")
 
 
 def _model(index: Mapping[str, Any], files: Mapping[str, bytes], skip: frozenset[str]) -> UmbModel:
