@@ -19,7 +19,8 @@ from support.command_line import plumdp
 from tiers import size
 
 import plumdp as pl
-from plumdp.base.edge import is_left, read_steadily, replacing, visible, write_whole
+from plumdp.base.edge import is_left, read_steadily, replacing, write_whole
+from plumdp.base.errors import visible
 from plumdp.base.json_values import parsed
 from plumdp.data import raw_log
 from plumdp.data.raw_logs import write_events, write_utf_8

@@ -11,42 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, TextIO, TypeVar
-from unicodedata import category
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, visible
 
 _T = TypeVar("_T")
-_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of Unicode: control, format, surrogates, lines, paragraphs
-
-
-def visible(text: str) -> str:
-    r"""Return a text with control characters as escapes, which JSON knows as well where it has none of its own.
-
-    Line breaks and tabs stay.
-
-    >>> print(visible("\x1b[2Jverified\x9b\u202e"))
-    \x1b[2Jverified\u009b\u202e
-    """
-    if text.isprintable():
-        return text
-    hidden = (each for each in {*text} - {"\n", "\t"} if category(each) in _HIDDEN)
-    return text.translate({ord(each): _escape(each) for each in hidden})
-
-
-def in_line(text: str) -> str:
-    r"""Return a text in which line breaks are escapes, too, so that a name makes no line of its own in a message.
-
-    >>> print(in_line("won\nverified"))
-    won\nverified
-    """
-    return text if text.isprintable() else visible(text).replace("\n", "\\n")
-
-
-def _escape(character: str) -> str:
-    if character < " ":
-        return f"\\x{ord(character):02x}"
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 class Visible:

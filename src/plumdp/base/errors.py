@@ -13,10 +13,13 @@ from inspect import signature
 from json import JSONDecodeError
 from os import PathLike
 from typing import Concatenate, ParamSpec, TypeVar
+from unicodedata import category
 
 _First = TypeVar("_First")
 _Rest = ParamSpec("_Rest")
 _Result = TypeVar("_Result")
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of Unicode: control, format, surrogates, lines, paragraphs
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,36 @@ class DataError(Misuse, ValueError):
 
 class MissingExtra(Misuse, ImportError):
     """An optional part of plumdp is needed but not installed."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with control characters as escapes, which JSON knows as well where it has none of its own.
+
+    Line breaks and tabs stay.
+
+    >>> print(visible("\x1b[2Jverified\x9b\u202e"))
+    \x1b[2Jverified\u009b\u202e
+    """
+    if text.isprintable():
+        return text
+    hidden = (each for each in {*text} - {"\n", "\t"} if category(each) in _HIDDEN)
+    return text.translate({ord(each): _escape(each) for each in hidden})
+
+
+def in_line(text: str) -> str:
+    r"""Return a text in which line breaks are escapes, too, so that a name makes no line of its own in a message.
+
+    >>> print(in_line("won\nverified"))
+    won\nverified
+    """
+    return text if text.isprintable() else visible(text).replace("\n", "\\n")
+
+
+def _escape(character: str) -> str:
+    if character < " ":
+        return f"\\x{ord(character):02x}"
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def fault_of(error: BaseException) -> str:

@@ -18,7 +18,8 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol, TextIO
 
-from plumdp.base.edge import controlled, visible
+from plumdp.base.edge import controlled
+from plumdp.base.errors import visible
 
 SWITCH = "PLUMDP_PROGRESS"
 _LOGGER = logging.getLogger("plumdp")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import plumdp
-from plumdp.base.edge import in_line
+from plumdp.base.errors import in_line
 from plumdp.base.vocabulary import Status
 from plumdp.cli.inputs import (
     each_model,

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from traceback import format_exception
 from typing import Any, NamedTuple, TextIO
 
-from plumdp.base.edge import controlled, visible
-from plumdp.base.errors import Misuse, Option, Untold, chain_of
+from plumdp.base.edge import controlled
+from plumdp.base.errors import Misuse, Option, Untold, chain_of, visible
 from plumdp.model.text import cut
 
 FILE = "plumdp.toml"  # defaults of options

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 import plumdp
-from plumdp.base.edge import controlled, visible
+from plumdp.base.edge import controlled
+from plumdp.base.errors import visible
 from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status, Verdict
 from plumdp.cli.errors import command_line, in_command_line_words
 

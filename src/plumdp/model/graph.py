@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import in_line
+from plumdp.base.errors import in_line
 from plumdp.model.text import number_of, one_line
 
 ELSEWHERE = "elsewhere"  # the label, and the only action, of the state for all that a table does not have

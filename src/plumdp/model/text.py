@@ -6,8 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from plumdp.base.edge import in_line
-from plumdp.base.errors import needs
+from plumdp.base.errors import in_line, needs
 
 _WIDEST = 160  # characters in the parentheses
 

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import in_line
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, in_line
 from plumdp.model.graph import BoolArray, Graph, Indices
 
 Codes: TypeAlias = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumdp.base.edge import visible, write_whole
-from plumdp.base.errors import DataError, require_kind, require_path
+from plumdp.base.edge import write_whole
+from plumdp.base.errors import DataError, require_kind, require_path, visible
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Guarantee, Standing, Status

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.base.edge import in_line
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError, Option, in_line
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
@@ -400,10 +399,8 @@ class FirstRunsLook:
             "GROUP BY place HAVING bool_or(is_over) ORDER BY place"
         )
         ends = [tuple(place) for place, n_on, at_limit in found if not (n_on and at_limit)]
-        if hard := [each for place in ends for each in place if _MARKS.search(each)]:
-            raise DataError(
-                f"{name} says that runs are over in {hard[0]!r}; write this name without {_MARKS.search(hard[0])[0]!r}"
-            )
+        if hard := [(each, mark[0]) for place in ends for each in place if (mark := _MARKS.search(each))]:
+            raise DataError(f"{name} says that runs are over in {hard[0][0]!r}; write this name without {hard[0][1]!r}")
         for place, n_on, at_limit in found:
             if n_on and not at_limit:
                 where = ", ".join(f"{name}={value}" for name, value in zip(states, place, strict=True))

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.base.edge import visible
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, visible
 from plumdp.base.vocabulary import CutOff, Order
 from plumdp.data.columns import named
 from plumdp.data.log import Log
