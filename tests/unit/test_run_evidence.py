@@ -191,6 +191,7 @@ def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
         assert found.first.lower <= 0.6 <= found.first.upper
         assert found.second.lower <= 0.5 <= found.second.upper
         assert any("in the same state arms were drawn with different chances" in each for each in found.assumptions)
+        assert "approximately" not in str(found)  # which rows of the model would say
     alike = log.assign(p=0.5)  # if this were true, rows of the model would count, which say 0.42 to 0.68
     assert compared(alike).is_claim
     assert compared(alike).upper < 0
@@ -215,6 +216,15 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
         assert "the model test" not in found.headline
         assert not found.claims_bounds
         assert "no evidence against it" in str(found)  # the model is not blamed
+
+
+def test_whole_runs_speak_beside_a_table_without_counts():
+    log = drawn(0, np.ones(300, bool), 0.5, np.random.default_rng(1).random(300) < 0.6)
+    runs = read_whole_runs(PICK, log, columns={"arm": "arm"}, expected=300).of("A")
+    none = pl.read_log(PICK, log.iloc[:0]).counts
+    found = pl.certify(PICK, none, GOOD, policy="A", announced=True, runs=runs)
+    assert (found.status, found.lower < 0.6 < found.upper) == ("certified", True)
+    assert pl.certify(PICK, none, GOOD, policy="A").status == "nothing certified"
 
 
 def test_runs_are_no_evidence_about_practice():

@@ -14,6 +14,7 @@ from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import sharpened
 from plumdp.confidence.estimates import law_of_space
 from plumdp.learning.learned import Learned
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model.graph import FloatArray
 from plumdp.model.question import Question
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -36,10 +37,10 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     """Return the value of a policy, or of one less another, at the estimate with its normal interval, if there is one.
 
     It is that of the delta method, and takes no account of when collecting stopped, of curvature, or of how a policy
-    was chosen.
+    was chosen. There is none from rows that mix what the chances of arms depend on.
     """
-    is_table = learned.model.counted.is_table
-    if learned.conflict is not None or (question.model.no_points and not is_table):
+    is_table, is_mixed = learned.model.counted.is_table, any(e.stand_alone for e in learned.bounds.of_kind(RunEnds))
+    if learned.conflict is not None or is_mixed or (question.model.no_points and not is_table):
         return None
     found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
     if not found or not all(isfinite(value) for value, _ in found):

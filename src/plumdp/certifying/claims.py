@@ -22,6 +22,7 @@ from plumdp.data.quality import DataQuality, data_provenance
 from plumdp.data.same_files import ANEW
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import PLACED
+from plumdp.learning.run_ends import RunEnds
 from plumdp.model.graph import read_only
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.parametric import ParametricMDP
@@ -281,7 +282,8 @@ def status_of(learned: Learned, objective: Objective, lower: float, upper: float
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.conflict is not None:
         return Status.PREMISES if learned.conflict.of_runs else Status.CONTRADICTED
-    if learned.model.is_table and not learned.counts.total:  # all that is known was stated, or seen in first runs
+    has_runs = any(each.question.objective == objective for each in learned.bounds.of_kind(RunEnds))
+    if learned.model.is_table and not (learned.counts.total or has_runs):  # all was stated, or seen in first runs
         return Status.VACUOUS
     is_low, is_high = (
         replace(objective, direction=direction).is_vacuous(bound)

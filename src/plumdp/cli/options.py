@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
-from plumdp.cli.texts import TABLE, TEXT, action_map, gaps_of, pairs, state_maps, values_of, willingness_of
+from plumdp.cli.texts import BEFORE_NAME, TABLE, TEXT, action_map, gaps_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
@@ -188,7 +188,7 @@ class Options:
     column: Mapping[str, str] = option(
         "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more. arm=COLUMN "
         "says whose policy a run follows, and chance=COLUMN with which chance that was drawn.",
-        {}, parse=partial(pairs, "--column"), common=True)
+        {}, parse=partial(pairs, "--column", comma=BEFORE_NAME), common=True)
     state: Mapping[str, str | list[float]] = option(
         "log", "--state NAME=EXPRESSION", "How a state variable follows from columns of the log: an expression, such "
         "as 'x=floor(lon/0.5)', or the edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
@@ -11,10 +12,17 @@ from plumdp.model.expressions.polynomial import exact
 _MOST_VALUES = 1000  # of a range
 
 
-def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return the values by name that texts NAME=VALUE give."""
+BEFORE_NAME = r",(?=[^,=]*=)"  # a comma after which a name follows, for values with commas in them
+
+
+def pairs(flag: str, texts: Sequence[str], *, comma: str = ",") -> dict[str, str]:
+    """Return the values by name that texts NAME=VALUE give.
+
+    >>> pairs("--column", ["episode=Case, no,step=t"], comma=BEFORE_NAME)
+    {'episode': 'Case, no', 'step': 't'}
+    """
     values = {}
-    for text in ",".join(texts).split(",") if texts else []:
+    for text in re.split(comma, ",".join(texts)) if texts else []:
         name, equals, value = text.partition("=")
         if not (name.strip() and equals and value.strip()):
             raise ModelError(f"{flag} {text}: write NAME=VALUE")
