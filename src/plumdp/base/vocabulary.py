@@ -58,6 +58,38 @@ RELAXATION_WORDS: Mapping[str, str] = {
 EPISODE = "episode"  # the column that names runs
 AFTER = "after"  # of looks: when an end was entered before one, 0 otherwise
 
+_TO_TRY, _BETWEEN = "what to try: ", "; "
+
+
+class ToTry(str):
+    """What to try, among findings: a text that says so in its first words."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, action: str) -> ToTry:
+        """Return the text of what to try.
+
+        >>> ToTry.of("widen the space"), ToTry.of("widen the space").action
+        ('what to try: widen the space', 'widen the space')
+        """
+        return cls(f"{_TO_TRY}{action}")
+
+    @property
+    def action(self) -> str:
+        """What to try, without these words."""
+        return self[len(_TO_TRY) :]
+
+
+def findings_in(reason: str) -> list[str]:
+    """Return the findings that the reason of a certificate joins, with what to try among them told by its type.
+
+    >>> [type(each).__name__ for each in findings_in("p is off; what to try: widen the space")]
+    ['str', 'ToTry']
+    """
+    return [ToTry(each) if each.startswith(_TO_TRY) else each for each in reason.split(_BETWEEN) if each]
+
+
 CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
 
 Nature: TypeAlias = Literal["robust", "optimistic"]

@@ -119,7 +119,8 @@ def make_certificate(
         },
     )
     if learned.conflict is not None and not learned.conflict.leaves_bounds:
-        return with_data(replace(certificate, **_NO_BOUNDS), learned.counts)
+        unclaimed = replace(certificate, **_NO_BOUNDS, is_over_time=learned.conflict.is_over_time)
+        return with_data(unclaimed, learned.counts)
     narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
     return with_data(replace(certificate, narrower=narrower), learned.counts)
 

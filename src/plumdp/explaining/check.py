@@ -12,10 +12,11 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
+from plumdp.base.vocabulary import ToTry
 from plumdp.confidence.contrasts import Contrast
 from plumdp.data.quality import DataQuality
 from plumdp.data.run_record import WholeRuns
-from plumdp.fit.diagnosis import ADVICE, Examination, examine, first_of_best, in_words
+from plumdp.fit.diagnosis import Examination, examine, first_of_best, in_words
 from plumdp.fit.memory import MemoryTest, memory_test
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.residual_counts import CellResiduals, Residuals
@@ -199,9 +200,9 @@ class ModelCheck:
         """Return the findings as pairs of a label and a sentence."""
         facts, label = [], "because"
         for sentence in self.diagnosis:
-            is_advice = sentence.startswith(ADVICE)
-            facts.append(("try" if is_advice else label, sentence.removeprefix(ADVICE)))
-            label = "or" if is_advice else label
+            is_to_try = isinstance(sentence, ToTry)
+            facts.append(("try", sentence.action) if is_to_try else (label, sentence))
+            label = "or" if is_to_try else label
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:
@@ -278,7 +279,7 @@ def _with_memory(check: ModelCheck, memory: MemoryTest) -> ModelCheck:
     both = replace(check, p_value=min(2 * check.p_value, memory.p_value))
     if memory.p_value > 1 - check.confidence:
         return both
-    advice = f"{ADVICE}add what matters of the step before to the state"
+    advice = ToTry.of("add what matters of the step before to the state")
     return replace(both, diagnosis=(*check.diagnosis, memory.sentence(check.confidence), advice), suspicion="")
 
 
@@ -293,7 +294,7 @@ def _checked(learned: Learned) -> ModelCheck:
     point = learned.shown_estimate if conflict is None else learned.best_point
     quality = DataQuality(rows.counts.total, rows.counts.report)
     if quality.contradicting:
-        findings = (quality.contradiction, f"{ADVICE}add these transitions to the model, or correct these rows")
+        findings = (quality.contradiction, ToTry.of("add these transitions to the model, or correct these rows"))
     cells = tuple(residuals_by_cell(examination)) if len(rows.choice) else ()
     return ModelCheck(
         p_value=None if quality.contradicting else learned.fit.p_value,

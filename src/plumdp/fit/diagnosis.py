@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from plumdp.base.vocabulary import ToTry
 from plumdp.confidence.constants import ROW, FixedNumbers, find_fixed_numbers
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood import best_point
@@ -35,7 +36,6 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import cut, number_of
 
-ADVICE = "what to try: "
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it
 _LONGEST = 60  # expression that is shown
 _LEAST = 3.0  # nats: less evidence is not worth a word
@@ -43,7 +43,7 @@ _ROUNDING = 1e-9
 _ALMOST = 0.8  # of the evidence of the change that differs most
 _NOTHING = (
     "no single variable, action or row stands out: the model differs from the data by a little in many places",
-    f"{ADVICE}look at the residuals of plumdp check-model, from the largest on",
+    ToTry.of("look at the residuals of plumdp check-model, from the largest on"),
 )
 
 Shown = TypeVar("Shown")
@@ -138,7 +138,7 @@ def in_words(examination: Examination) -> tuple[str, ...]:
     best = _most_telling(explanations)
     side, as_good = _side(examination, best), _as_good(explanations, best)
     words = words_for(examination.rows, examination.fixed, best, side, as_good)
-    return words.finding, f"{ADVICE}{words.advice}"
+    return words.finding, ToTry.of(words.advice)
 
 
 def _most_telling(explanations: tuple[Explanation, ...]) -> Explanation:
@@ -157,7 +157,7 @@ def _outside(examination: Examination) -> tuple[str, ...]:
     point = ", ".join(f"{n} = {x:.4g}" for n, x in zip(rows.model.space.names, rows.point.tolist(), strict=True))
     return (
         f"the data fit best at {point}, which is outside of the parameter space",
-        f"{ADVICE}widen the parameter space, or check the expressions",
+        ToTry.of("widen the parameter space, or check the expressions"),
     )
 
 

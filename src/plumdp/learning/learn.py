@@ -9,7 +9,7 @@ from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import CHANGED, Guarantee
+from plumdp.base.vocabulary import CHANGED, Guarantee, ToTry
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import LevelSet, uses_cells
@@ -18,7 +18,7 @@ from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_
 from plumdp.data.log import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.data.practice import with_practice
-from plumdp.fit.diagnosis import ADVICE, diagnose
+from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
@@ -49,8 +49,8 @@ _SAME = {
     "time": "that rows stay the same over time",
     "row": "the expressions of rows",
 }
-_AFTER = (
-    f"{ADVICE}ask what holds if nothing has changed since then (certify_since, or certify --since), which pays for the "
+_AFTER = ToTry.of(
+    "ask what holds if nothing has changed since then (certify_since, or certify --since), which pays for the "
     "choice of the start, or add to the state what made the difference"
 )
 
@@ -264,8 +264,9 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
         learned = replace(learned, region=NOTHING_FITS)
     if learned.conflict is not None:
         changed = (CHANGED, fit.change, _AFTER)
-        findings = changed if fit.is_over_time(rejects_at) else _findings(learned, fit)
-        learned = replace(learned, region=replace(learned.conflict, findings=findings))
+        is_over_time = fit.is_over_time(rejects_at)
+        findings = changed if is_over_time else _findings(learned, fit)
+        learned = replace(learned, region=replace(learned.conflict, findings=findings, is_over_time=is_over_time))
     clock.lap("tests")
     return replace(learned, fit=fit, seconds=clock.laps)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.base.errors import EmptySpace
-from plumdp.base.vocabulary import CHANGED
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
@@ -40,17 +39,13 @@ class Conflict:
     numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
     findings: tuple[str, ...] = ()  # where model and data differ and what to try, in words, by tests of all rows
     of_runs: str = ""  # why what is assumed of whole runs is wrong, whatever the model is
+    is_over_time: bool = False  # whether rows changed, so that all data together say nothing about now
 
     def __repr__(self) -> str:
         return one_line(self, str(self))
 
     def __str__(self) -> str:
         return "; ".join([*filter(None, [self.of_runs]), *self.numbers, *self.findings, *self._unfit()])
-
-    @property
-    def is_over_time(self) -> bool:
-        """Whether rows changed while the data were collected, so that all data together say nothing about now."""
-        return CHANGED in self.findings
 
     @property
     def leaves_bounds(self) -> bool:

@@ -90,11 +90,10 @@ def _summary(report: IngestionReport) -> str:
 
 def test(certificate: Certificate, findings: Findings) -> Section | None:
     """Return whether the data contradict the model, and where they differ."""
-    verdict = dict(certificate.facts()).get("model test")
-    found = findings.residuals
-    if verdict is None and not found:
+    (verdict, _), found = certificate.verdict, findings.residuals
+    if not verdict and not found:
         return None
-    intro = [sentence(verdict.partition(" (p =")[0])] if verdict else []
+    intro = [sentence(verdict)] if verdict else []
     if certificate.p_value is None and not certificate.claims_bounds:
         intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
     if verdict and certificate.p_value is not None:

@@ -180,9 +180,8 @@ def _rests_on(certificate: Certificate) -> list[str]:
     if unknown:
         named = ", ".join(unknown) + (f" and {more:,} more" if more else "")
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
-    verdict = facts.get("model test", "")
-    if verdict:
-        points.append(sentence(f"a test of the model: {verdict.partition(' (p =')[0]}"))
+    if certificate.verdict[0]:
+        points.append(sentence(f"a test of the model: {certificate.verdict[0]}"))
     if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
         points.append(
             "It is valid even if you looked at the data while collecting them and stopped when you liked; what was "
@@ -210,12 +209,17 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class _Look:
-    """The look of a status on a page: a class for colours, a mark, and words."""
+    """The look of a status on a page: a class for colours, a mark, a title, and a warning if there is one."""
 
     name: str
     mark: str
-    words: str
+    title: str
     caption: str = ""  # of the picture of bounds that are not the claim
+    warning: str = ""
+
+    @property
+    def words(self) -> str:
+        return ": ".join(filter(None, [self.title, self.warning]))
 
 
 _LOOKS = {
@@ -223,10 +227,11 @@ _LOOKS = {
     Status.CONTRADICTED: _Look(
         "contradicted",
         "✗",
-        "Model contradicted: do not rely on this policy",
+        "Model contradicted",
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
+        "do not rely on this policy",
     ),
-    Status.PREMISES: _Look("contradicted", "✗", "Assumptions contradicted: do not rely on this policy"),
+    Status.PREMISES: _Look("contradicted", "✗", "Assumptions contradicted", warning="do not rely on this policy"),
     Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds still include the worst possible value."),
 }
 
@@ -236,9 +241,9 @@ _UNDECIDED = _Look(
 )
 
 
-_WITHDRAWN = _Look("contradicted", "✗", "Withdrawn: do not rely on this certificate", "As it was certified.")
+_WITHDRAWN = _Look("contradicted", "✗", "Withdrawn", "As it was certified.", "do not rely on this certificate")
 _NO_BEST = _Look("vacuous", "–", "Not yet known which policy is best")
-_ONE_FOUND = _Look("vacuous", "–", "Nothing to compare: one policy was found")
+_ONE_FOUND = _Look("vacuous", "–", "Nothing to compare", warning="one policy was found")
 
 
 def _look_of(certificate: Certificate) -> _Look:
@@ -346,7 +351,7 @@ def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequenc
         .get_template("report.html.j2")
         .render(
             certificate=certificate,
-            page_title=f"{look.words.partition(':')[0]}: {front.title}",
+            page_title=f"{look.title}: {front.title}",
             front=front,
             look=look,
             bounds_picture=Markup(bounds),

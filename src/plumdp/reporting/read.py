@@ -139,14 +139,15 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
     for name, (needed, others) in _TOLD.items():
         kinds = {key: kind for key, kind in others.items() if key in read_as({}, told[name], name)}
         read_as({**kinds, **(needed if told[name] else {})}, told[name], name)
-    narrower = read_as(str, content.get("narrower", ""), "narrower")
+    narrower, quality = read_as(str, content.get("narrower", ""), "narrower"), _quality(content.get("data_quality"))
     given = {
         **told,
         "policy": None,
         "rival": None,
         "lower": -inf if lower is None else lower,
         "upper": inf if upper is None else upper,
-        "data_quality": _quality(content.get("data_quality")),
+        "is_over_time": lower is None and not (quality and quality.contradicting),
+        "data_quality": quality,
         "narrower": (narrower,) if narrower else (),
         "budget": tuple(read_as(Mapping[str, Fraction], content.get("budget"), "budget").items()),
     }

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumdp.base.json_values import python_value
-from plumdp.base.vocabulary import CONTRADICTIONS, Status
+from plumdp.base.vocabulary import CONTRADICTIONS, Status, ToTry, findings_in
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.data.report import CONTRADICTING
-from plumdp.fit.diagnosis import ADVICE
 from plumdp.model.language.words import is_probability
 from plumdp.plots.draw import draw
 from plumdp.plots.style import svg_of
@@ -149,15 +148,14 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
 
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section that says why nothing, or less than was asked, is certified."""
-    texts = [text for text in certificate.reason.split("; ") if text]
+    texts = findings_in(certificate.reason)
     quality = certificate.data_quality
     if quality is not None and quality.report is not None and quality.contradicting:
-        texts = [*quality.report.reasons(CONTRADICTING), f"{ADVICE}add these steps to the model, or correct the rows"]
+        texts = [*quality.report.reasons(CONTRADICTING), ToTry.of("add these steps to the model, or correct the rows")]
     if not texts:
         return None
-    tried = [text.removeprefix(ADVICE) for text in texts if text.startswith(ADVICE)]
-    why = [sentence(text) for text in texts if not text.startswith(ADVICE)]
-    notes = [f"What to try: {text}." for text in tried]
+    why = [sentence(text) for text in texts if not isinstance(text, ToTry)]
+    notes = [f"What to try: {text.action}." for text in texts if isinstance(text, ToTry)]
     title = "Why the model is contradicted" if certificate.status == Status.CONTRADICTED else "Why"
     return Section("why", title, points=why, notes=notes)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from plumdp.base.clock import NO_STAGE
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.json_values import Confidence, Finite, Share, digest, json_value
-from plumdp.base.vocabulary import CHANGED, RELAXATION_WORDS, Guarantee, Relaxation, Status
+from plumdp.base.vocabulary import CHANGED, RELAXATION_WORDS, Guarantee, Relaxation, Status, findings_in
 from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.log import Log
 from plumdp.data.quality import DataQuality
@@ -85,13 +85,13 @@ class Certificate:
     comparison: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
     rival: PolicyTable | None = None  # the other policy of the comparison, which folders keep
     options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
+    is_over_time: bool = False  # whether rows changed while the data were collected, which files say by null bounds
 
     @property
     def claims_bounds(self) -> bool:
         """Whether bounds are a claim; not if data contradict the graph or what is assumed of runs, or rows changed."""
         is_of_graph = self.data_quality is None or not self.data_quality.contradicting
-        has_changed = self.status == Status.CONTRADICTED and CHANGED in self.reason
-        return is_of_graph and not has_changed and self.status != Status.PREMISES
+        return is_of_graph and not self.is_over_time and self.status != Status.PREMISES
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
@@ -164,7 +164,7 @@ class Certificate:
             )
             return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
         if not self.claims_bounds:
-            what = self.reason.partition("; ")[0] if self.status == Status.PREMISES else CHANGED
+            what = next(iter(findings_in(self.reason)), "") if self.status == Status.PREMISES else CHANGED
             return f"{self.status.upper()}: {what}. No bound is claimed."
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
@@ -230,9 +230,9 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", self._verdict_on_model(self.p_value)))
+            facts.append(("model test", "".join(self.verdict)))
         if self.reason not in self.headline:
-            facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
+            facts += [("because" if not i else "", text) for i, text in enumerate(findings_in(self.reason))]
         return facts + [("assuming", each) for each in (*self.assumptions, *self.comparison.get("assuming", ()))]
 
     @property
@@ -240,10 +240,12 @@ class Certificate:
         """Why there are no data, in words, if there are none: then no parameters are likely, and nothing is tested."""
         return "" if self.data_quality is None else self.data_quality.absence
 
-    def _verdict_on_model(self, p_value: float) -> str:
-        if self._absence:
-            return "nothing was tested, as there are no data"
-        return verdict_on_model(p_value, self.status, 1 - self.confidence, self.misfit, self.visible_error)
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """What the test of the model says, in words, and how strong the evidence is; empty if there was no test."""
+        if self.p_value is None or self._absence:
+            return "" if self.p_value is None else "nothing was tested, as there are no data", ""
+        return verdict_on_model(self.p_value, self.status, 1 - self.confidence, self.misfit, self.visible_error)
 
     @property
     def to_narrow(self) -> str:
@@ -328,7 +330,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
-        names = [name for name in self.__dataclass_fields__ if name not in ("policy", "rival")]
+        names = [name for name in self.__dataclass_fields__ if name not in ("policy", "rival", "is_over_time")]
         content = {"schema": SCHEMA} | {name: json_value(getattr(self, name)) for name in names}
         content |= {"narrower": "".join(map(str, self.narrower)), "budget": json_value(dict(self.budget))}
         unclaimed = {} if self.claims_bounds else {"lower": None, "upper": None}

@@ -115,27 +115,27 @@ def shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
 
 def verdict_on_model(
     p_value: float, status: Status, error: float, misfit: float, visible_error: float | None = None
-) -> str:
-    """Return the meaning of a p-value for the model, in words; whether it is contradicted has been decided.
+) -> tuple[str, str]:
+    """Return the meaning of a p-value for the model, in words, and the evidence; what is contradicted was decided.
 
     Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
     that tests have beside them is smaller than the error. Rows that may be off may be off at some times only, so that
     with a misfit no test looks at changes over time.
 
-    >>> verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0)
+    >>> "".join(verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0))
     'the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid at any time)'
     """
     text, untested = f"p = {outward(p_value, 1, 2)}", "; with a misfit, changes over time are not tested"
     if misfit and p_value <= error:
-        return f"no parameters explain the data ({text}); the bounds allow for rows that are off{untested}"
+        return "no parameters explain the data", f" ({text}); the bounds allow for rows that are off{untested}"
     if status == Status.CONTRADICTED:
         unseen = ", though no test of a row or a drift shows it" if p_value > _DOUBT else ""
-        return f"no parameters explain the data{unseen} ({text})"
+        return f"no parameters explain the data{unseen}", f" ({text})"
     if p_value <= _DOUBT:
-        doubt = f"some doubt whether the model is right ({text}), but not enough to reject it"
-        return f"{doubt}; plumdp check-model says where to look{untested if misfit else ''}"
-    sign = f"the data show no sign that the model is wrong{hidden(visible_error)} ({weak_evidence(p_value)})"
-    return sign + (untested if misfit else "")
+        look = "but not enough to reject it; plumdp check-model says where to look"
+        return "some doubt whether the model is right", f" ({text}), {look}{untested if misfit else ''}"
+    sign = f"the data show no sign that the model is wrong{hidden(visible_error)}"
+    return sign, f" ({weak_evidence(p_value)}){untested if misfit else ''}"
 
 
 def hidden(visible_error: float | None) -> str:
