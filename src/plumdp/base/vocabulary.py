@@ -58,7 +58,7 @@ RELAXATION_WORDS: Mapping[str, str] = {
 EPISODE = "episode"  # the column that names runs
 AFTER = "after"  # of looks: when an end was entered before one, 0 otherwise
 
-_TO_TRY, _BETWEEN = "what to try: ", "; "
+_TO_TRY = "what to try: "
 
 
 class ToTry(str):
@@ -81,13 +81,18 @@ class ToTry(str):
         return self[len(_TO_TRY) :]
 
 
+def parts_in(text: str) -> list[str]:
+    """Return the parts of a text that joins several, as files keep them: reasons of a certificate, or of a pilot."""
+    return [part for part in text.split("; ") if part]
+
+
 def findings_in(reason: str) -> list[str]:
     """Return the findings that the reason of a certificate joins, with what to try among them told by its type.
 
     >>> [type(each).__name__ for each in findings_in("p is off; what to try: widen the space")]
     ['str', 'ToTry']
     """
-    return [ToTry(each) if each.startswith(_TO_TRY) else each for each in reason.split(_BETWEEN) if each]
+    return [ToTry(each) if each.startswith(_TO_TRY) else each for each in parts_in(reason)]
 
 
 CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"

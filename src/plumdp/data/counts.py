@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Sampling as Sampling
+from plumdp.base.vocabulary import parts_in
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import DataPart, first_of, new_parts, refuse_same_parts
 from plumdp.data.seen import CountArray as CountArray
@@ -86,6 +87,8 @@ class Pilot:
     expected: float | None = None
     rewards: tuple[CountArray, ...] = ()  # (n_learned, 3, n_transitions) each: sums of values in it and at moments
     n_pilots: int = 0  # that there might have been, this one among them; at least one, or six if it was not planned
+    is_added: bool = False  # whether data were added after those that the pilot is of, which it then rests on, too
+    is_planned_sum: bool = False  # whether it is that of all parts of a sum, which were planned before looking at any
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
@@ -309,7 +312,7 @@ class TransitionCounts:
         # the length of a pilot that is one array, such as that of a planned sum, is a number of steps
         is_alone = len(self.pilot.lengths) == 1 and n == seen.counts.sum()
         words = f"the pilot, {n:,.10g} steps," if is_alone else f"the first {n:,.10g} runs or rows"
-        if first and ADDED in self.pilot.rests_on:  # the end of a part, of which the steps are known
+        if first and self.pilot.is_added:  # the end of a part, of which the steps are known
             words = f"the first {number_of(int(seen.counts.sum()), 'step')}"
         parts = first_of(self.parts, words, n)
         return TransitionCounts(self.graph, seen.counts, self.sampling, parts=parts, rewards=seen.rewards)
@@ -459,6 +462,16 @@ def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
     return {"n_pilots": unsaid, **about}
 
 
+def sums_in(rests_on: str) -> dict[str, bool]:
+    """Return which sums a pilot is of, which a file says only by what it rests on.
+
+    >>> sums_in(f"runs have an order; {ADDED}")
+    {'is_added': True, 'is_planned_sum': False}
+    """
+    said = parts_in(rests_on)
+    return {"is_added": ADDED in said, "is_planned_sum": PLANNED_SUM in said}
+
+
 def _before(first: TransitionCounts, other: TransitionCounts) -> Pilot | None:
     """Return the pilot of a sum, which says, once, that it was seen before the data which are added.
 
@@ -468,8 +481,8 @@ def _before(first: TransitionCounts, other: TransitionCounts) -> Pilot | None:
     pilot = first.pilot
     if pilot is None or not pilot.moments or not other.total:
         return pilot
-    rests_on = pilot.rests_on if ADDED in pilot.rests_on else "; ".join(filter(None, [pilot.rests_on, ADDED]))
-    pilot = replace(pilot, rests_on=rests_on)
+    if not pilot.is_added:
+        pilot = replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])), is_added=True)
     if pilot.is_planned or pilot.n_pilots < N_TABLE_PILOTS:
         return pilot
     moments, lengths = pilot.seen_at_moments, [*pilot.lengths]
@@ -481,7 +494,8 @@ def _before(first: TransitionCounts, other: TransitionCounts) -> Pilot | None:
     seen = max(i for i in range(-1, len(lengths)) if i < 0 or OPEN_MAIN_PER_PILOT * lengths[i] <= n)
     nothing = moments[0] - moments[0]
     chosen = nothing if seen < 0 else moments[seen]
-    return Pilot.of(chosen, pilot.end, pilot.ratio, rests_on, moments, tuple(lengths), pilot.expected, pilot.n_pilots)
+    grown = Pilot.of(chosen, moments=moments, lengths=tuple(lengths))
+    return replace(pilot, counts=grown.counts, moments=grown.moments, lengths=grown.lengths, rewards=grown.rewards)
 
 
 def _both(one: Pilot, other: Pilot) -> Pilot:
@@ -489,7 +503,8 @@ def _both(one: Pilot, other: Pilot) -> Pilot:
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
     reasons = dict.fromkeys([*(pilot.rests_on for pilot in (one, other) if pilot.rests_on), PLANNED_SUM])
-    return Pilot.of(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
+    joined = Pilot.of(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
+    return replace(joined, is_added=one.is_added or other.is_added, is_planned_sum=True)
 
 
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from types import UnionType
@@ -15,7 +15,16 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
 from plumdp.base.json_values import parsed, read_as
-from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model, with_number
+from plumdp.data.counts import (
+    CountArray,
+    HasCounts,
+    Pilot,
+    TransitionCounts,
+    counts_of,
+    other_model,
+    sums_in,
+    with_number,
+)
 from plumdp.data.duckdb_tables import (
     Block,
     column_types,
@@ -143,6 +152,7 @@ def counts_from(
     if said is not None:
         told = {key: with_number(said)[key] for key in _ABOUT_PILOT}
         pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
+        pilot = replace(pilot, **sums_in(pilot.rests_on))
     report = None if about["report"] is None else report_from(about["report"])
     parts = read_as(tuple[DataPart, ...], about["parts"], "parts")
     of_time = None if time is None else TimeParts.from_words(about["time"], time)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import parts_in
 from plumdp.data.seen import CountArray
 from plumdp.model.graph import BoolArray, Indices, read_only
 from plumdp.model.text import number_of, one_line
@@ -120,7 +121,7 @@ class TimeParts:
         kept = np.unique(nearest).tolist() if len(ends) > len(wanted) else range(len(ends))
         entries[0] = np.searchsorted(kept, entries[0])
         told = tuple(ends[i] for i in kept), tuple(names[i] for i in kept)
-        said = dict.fromkeys([FILED, *filter(None, [*self.rests_on.split("; "), *later.rests_on.split("; "), order])])
+        said = dict.fromkeys([FILED, *parts_in(self.rests_on), *parts_in(later.rests_on), *([order] if order else [])])
         return TimeParts(n, *told, entries, "; ".join(said), self.n_added + later.n_added)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.sets import Counted, Evidence, whole_set
 from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
-from plumdp.data.counts import PLANNED_SUM, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.same_files import together
 from plumdp.model.events import Events
 from plumdp.model.objectives import Kind
@@ -168,7 +168,7 @@ def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: boo
     first = None if pilot is None else pilot.first_bets
     most = 0.0 if first is None or pilot is None else pilot.lengths[first]
     # the pilot is that of the parts that came first, but for a planned sum, whose is that of all
-    is_of_all = pilot is not None and PLANNED_SUM in pilot.rests_on
+    is_of_all = pilot is not None and pilot.is_planned_sum
     began = [parts[:size] for size in range(len(parts) if is_of_all else 1, len(parts) + 1)]
     may_choose = {(part.mark, together(those)) for those in began for part in those}
     own = {part.mark: part.name for part in parts} | {counts.fingerprint: "these counts"}
