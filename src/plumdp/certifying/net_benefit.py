@@ -95,8 +95,12 @@ class NetBenefit:
 
     def printed(self, best: Range) -> str:
         """Return the range in which a policy is best, its ends rounded inward unless they end the whole range."""
+        return " to ".join(self.printed_ends(best))
+
+    def printed_ends(self, best: Range) -> list[str]:
+        """Return the ends of the range in which a policy is best."""
         ends = zip(best, self.willingness, (1, -1), strict=True)
-        return " to ".join(f"{end:.10g}" if end == whole else outward(end, side) for end, whole, side in ends)
+        return [f"{end:.10g}" if end == whole else outward(end, side) for end, whole, side in ends]
 
     def __repr__(self) -> str:
         return f"NetBenefit({len(self.strategies)} policies, {self.sentence})"

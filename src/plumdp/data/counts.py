@@ -462,7 +462,7 @@ def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
     return {"n_pilots": unsaid, **about}
 
 
-def sums_in(rests_on: str) -> dict[str, bool]:
+def sums_in(rests_on: str) -> dict[str, Any]:
     """Return which sums a pilot is of, which a file says only by what it rests on.
 
     >>> sums_in(f"runs have an order; {ADDED}")

@@ -9,7 +9,7 @@ from plumdp.base.errors import DataError, Option
 DAMAGED = "the file is damaged, or was not written to its end; write or copy it again"
 COPIES = "plumdp-copy-"  # how folders are called in which files are that DuckDB reads instead of others
 _WRITING = re.compile(r"""Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+)""")
-_NOT_UTF_8 = "this is not text in UTF-8; save the file as UTF-8"
+_NOT_UTF_8 = r"not utf-8 encoded|Invalid unicode|invalid UTF"
 _OTHERWISE = (", or say how it is encoded, for example with ", Option("encoding", "cp1252"))
 _REASONS = {
     r"No space left on device": "No space left on device; make room for results and for temporary files",
@@ -21,7 +21,7 @@ _REASONS = {
     "within a value; write the file again, with all lines alike and two quotation marks for one within a value",
     r"unterminated quote": "a quotation mark is opened that is not closed; close it, and write two of them for one "
     "within a value",
-    r"not utf-8 encoded|Invalid unicode|invalid UTF": _NOT_UTF_8,
+    _NOT_UTF_8: "this is not text in UTF-8; save the file as UTF-8",
     r"Maximum line size of (\d+) bytes": r"the line has more than \1 bytes; look for a quotation mark that is open",
     r"Malformed JSON.*?at byte (\d+) in (?:record/value|line) (\d+)": r"this is not JSON from byte \1 of record \2 on; "
     "correct it, or write the file again",
@@ -62,15 +62,19 @@ def in_our_words(text: str) -> DataError:
     file = name_of_copy(file)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"{file}, line {int(line[1]):,}" if line else file
-    said = reason_in_our_words(text)
-    return DataError(f"{where}: {said}", *(_OTHERWISE if said == _NOT_UTF_8 else ()))
+    return DataError(f"{where}: {reason_in_our_words(text)}", *(_OTHERWISE if _pattern(text) == _NOT_UTF_8 else ()))
+
+
+def _pattern(text: str) -> str | None:
+    """Return the first pattern of ours that a message has, if there is one."""
+    return next((each for each in _REASONS if re.search(each, text, re.MULTILINE | re.DOTALL)), None)
 
 
 def reason_in_our_words(text: str) -> str:
     """Return the problem, without the file and the line."""
-    for pattern, sentence in _REASONS.items():
-        if match := re.search(pattern, text, re.MULTILINE | re.DOTALL):
-            return match.expand(sentence)
+    pattern = _pattern(text)
+    if pattern is not None and (match := re.search(pattern, text, re.MULTILINE | re.DOTALL)):
+        return match.expand(_REASONS[pattern])
     said = _CLASS.sub("", text.strip().partition("\n")[0])[:_LONGEST]
     return f"this cannot be read or written ({said})"
 

@@ -16,7 +16,7 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.report import Kind
-from plumdp.model.gaps import PARTLY, action_after, is_chain
+from plumdp.model.gaps import action_after, is_chain
 from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.values import Codes, whole
@@ -60,12 +60,14 @@ class PartialLooks:
     @classmethod
     def of(cls, counted: ParametricMDP) -> PartialLooks | None:
         """Return those of the model whose choices are looks; None if it knows no ends."""
-        if not counted.ends:
+        if not counted.ends or counted.gaps is None:
             return None
         graph, after = counted.graph, counted.graph.states[AFTER]
         has_ended = after > 0
         has_ended[[*counted.ends]] = True
-        return cls(np.array([name.endswith(PARTLY) for name in graph.action_names]), has_ended)
+        is_partial = np.zeros(len(graph.action_names), dtype=np.bool_)
+        is_partial[graph.action[counted.gaps < 0]] = True
+        return cls(is_partial, has_ended)
 
     def are_planned(self, block: Block, state: Codes) -> BoolArray:
         """Return where a look was planned of what has not ended, also after a gap that the model does not have."""

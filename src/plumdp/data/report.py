@@ -13,7 +13,7 @@ from plumdp.base.json_values import json_value, read_as
 from plumdp.base.vocabulary import CutOff, LogForm, NoBets
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
-from plumdp.model.values import NUMBERED
+from plumdp.model.values import NumberHint
 
 Kind: TypeAlias = Literal[
     "matched",
@@ -214,7 +214,7 @@ def refusal(
         lines.append(ANEW)
     elif report.no_bets == "shared names":
         lines.append("give different runs different names, and number the steps of each run")
-    if report.hints.get("unknown action", "").startswith(NUMBERED):
+    if isinstance(report.hints.get("unknown action"), NumberHint):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
     if report.rows["gap in steps"] and not are_looks:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
 from uuid import uuid4
@@ -16,13 +17,20 @@ _PART = 1_000_000  # bytes at either end of a file that are hashed
 EXAMPLES = Path(__file__).parent / "tables"  # logs that come with plumdp
 _LISTED = 100  # files; more are described together
 
-WHOLE, ENDS, FAR, MANY, VERSION = (
-    "all of it",
-    "its first and last million bytes",
-    "nothing: the file is not on this computer",
-    "names, sizes and dates of all of them, not their content",
-    "the identity and the version of the table",
-)
+
+class Hashed(StrEnum):
+    """What the hash of a file is of, in words."""
+
+    WHOLE = "all of it"
+    ENDS = "its first and last million bytes"
+    FAR = "nothing: the file is not on this computer"
+    MANY = "names, sizes and dates of all of them, not their content"
+    VERSION = "the identity and the version of the table"
+
+    __repr__ = str.__repr__
+
+
+WHOLE, ENDS, FAR, MANY, VERSION = Hashed
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,11 @@ class LogFile:
     modified: str | None  # date and time, in UTC
     hash: str  # BLAKE2b; empty if nothing was hashed
     hashed: str
+
+    @property
+    def number(self) -> int:
+        """How many files these are, which the name of many begins with."""
+        return int(self.name.partition(" ")[0].replace(",", "")) if self.hashed == MANY else 1
 
     def __str__(self) -> str:
         if self.size is None:

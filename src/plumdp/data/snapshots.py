@@ -12,23 +12,25 @@ import tempfile
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from plumdp.base.errors import DataError
 from plumdp.data.duckdb_errors import COPIES
 from plumdp.data.same_files import TABLES, VERSION, LogFile
 
-DELTA, ICEBERG = "Delta Lake", "Iceberg"
+Format: TypeAlias = Literal["Delta Lake", "Iceberg"]
+DELTA: Format = "Delta Lake"
+ICEBERG: Format = "Iceberg"
 _LIBRARIES = {DELTA: "deltalake", ICEBERG: "pyiceberg"}
 _METADATA = "metadata/*.metadata.json"
 _COPIES: dict[tuple[str, str], str] = {}
 
 
-def format_of(folder: Path) -> str:
+def format_of(folder: Path) -> Format | None:
     """Return the format of the table that a folder is, or nothing."""
     if (folder / "_delta_log").is_dir():
         return DELTA
-    return ICEBERG if any(folder.glob(_METADATA)) else ""
+    return ICEBERG if any(folder.glob(_METADATA)) else None
 
 
 def copy_of_table(path: str, write: Callable[[Any, str], None]) -> str:

@@ -200,9 +200,11 @@ class ModelCheck:
         """Return the findings as pairs of a label and a sentence."""
         facts, label = [], "because"
         for sentence in self.diagnosis:
-            is_to_try = isinstance(sentence, ToTry)
-            facts.append(("try", sentence.action) if is_to_try else (label, sentence))
-            label = "or" if is_to_try else label
+            if isinstance(sentence, ToTry):
+                facts.append(("try", sentence.action))
+                label = "or"
+            else:
+                facts.append((label, sentence))
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:

@@ -161,10 +161,10 @@ class DecidingRuns:
         """The numbers of runs in words, the smallest first."""
         (first, second), margin = self.names, plain_margin(self.margin)
         verdicts = {
-            Standing.BETTER: f"that {first} is better",
-            Standing.WORSE: f"that {second} is better",
-            Standing.SAME: f"that both are the same within {margin}",
-            Standing.NOT_WORSE: f"that {first} is not worse by more than {margin}",
+            Standing.BETTER: f"{first} is better",
+            Standing.WORSE: f"{second} is better",
+            Standing.SAME: f"both are the same within {margin}",
+            Standing.NOT_WORSE: f"{first} is not worse by more than {margin}",
         }
         told = [(each, verdicts[key]) for key, each in self.predictions.items() if each is not None]
         if not told:
@@ -172,8 +172,9 @@ class DecidingRuns:
         told.sort(key=lambda pair: pair[0].runs)
         only = {each: ", if you certify from these only" * each.is_alone for each, _ in told}
         last = only[told[0][0]] if len({*only.values()}) == 1 else ""  # said once if it is so of all
-        parts = [f"about {each.amount} {verdict}{'' if last else only[each]}" for each, verdict in told]
-        parts[0] = parts[0].replace(" that ", " more runs like these would show that ", 1)
+        unit = [" more runs like these would show", *[""] * len(told)]
+        ends = ["" if last else only[each] for each, _ in told]
+        parts = [f"about {p.amount}{of} that {so}{end}" for (p, so), of, end in zip(told, unit, ends, strict=False)]
         size = plain_number(abs(self.gain), 0, is_probability=False)
         is_so = f"{first if self.gain > 0 else second} is better by {size}" if self.gain else "both are the same"
         return f"By the estimate, {is_so}; if this is true, {'; '.join(parts)}{last}."

@@ -23,22 +23,27 @@ _SHOWN = 3  # states in a message
 
 
 def policy_of_rows(
-    source: str, graph: Graph, state: Indices, names: npt.NDArray[Any], shares: Sequence[Any] | None = None
+    source: str,
+    graph: Graph,
+    state: Indices,
+    names: npt.NDArray[Any],
+    shares: Sequence[Any] | None = None,
+    row: str = "row {}",
 ) -> npt.NDArray[Any]:
     """Return the choice in every state (n_states), or the probability of every choice (n_choices) if rows have shares.
 
-    Only states with one choice may be left out, and none may be given twice.
+    Only states with one choice may be left out, and none may be given twice. ``row`` is what messages call a row.
     """
-    return policy_of_choices(source, graph, state, choices_of_rows(source, graph, state, names), shares)
+    return policy_of_choices(source, graph, state, choices_of_rows(source, graph, state, names, row), shares, row)
 
 
 def policy_of_choices(
-    source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any] | None = None
+    source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any] | None = None, row: str = "row {}"
 ) -> npt.NDArray[Any]:
     """Return the same policy from rows that have the numbers of their choices."""
     if shares is None:
         return _complete(source, graph, state, choice)
-    return _weights(source, graph, state, choice, shares)
+    return _weights(source, graph, state, choice, shares, row)
 
 
 def action_column(graph: Graph) -> str:
@@ -51,7 +56,9 @@ def share_column(graph: Graph) -> str:
     return "probability" if "probability" not in graph.states else "chosen_probability"
 
 
-def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
+def choices_of_rows(
+    source: str, graph: Graph, state: Indices, names: npt.NDArray[Any], called: str = "row {}"
+) -> Indices:
     """Return the choice of each row by its state and the name of its action.
 
     None is the only action of the state.
@@ -61,7 +68,7 @@ def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArra
     choice = np.where(is_only & is_none, graph.first_choice[state], _find_choices(graph, state, names))
     if (choice < 0).any():
         row = int(np.argmax(choice < 0))
-        number = "" if source == POLICY else f"row {row + 1}, "
+        number = called and f"{called.format(row + 1)}, "
         where = f"{source}: {number}state ({graph.describe_state(int(state[row]))})"
         raise DataError(f"{where}: {_no_such_action(names_of(graph, int(state[row])), names[row])}")
     return choice
@@ -83,14 +90,14 @@ def _complete(source: str, graph: Graph, state: Indices, choice: Indices) -> Int
     return chosen
 
 
-def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any]) -> FloatArray:
+def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any], row: str) -> FloatArray:
     """Return the probability of every choice: 0 for an action without a row, and 1 for the only action of a state."""
     again = np.flatnonzero(np.bincount(choice, minlength=graph.n_choices) > 1)
     if len(again):
         raise DataError(f"{source}: {graph.describe_choice(int(again[0]))}: it has several rows; give one")
     times = np.bincount(state, minlength=graph.n_states)
     weights = np.zeros(graph.n_choices)
-    weights[choice] = [_share(source, number, share) for number, share in enumerate(shares, 1)]
+    weights[choice] = [_share(source, row.format(number), share) for number, share in enumerate(shares, 1)]
     weights[graph.first_choice[:-1][times == 0]] = 1.0
     try:
         checked_weights(graph, weights)
@@ -100,14 +107,13 @@ def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares:
     return weights
 
 
-def _share(source: str, row: int, given: Any) -> float:
+def _share(source: str, row: str, given: Any) -> float:
     try:
         share = float(given)
     except (TypeError, ValueError):
         share = -1.0
     if not 0 <= share <= 1:
-        where = "" if source == POLICY else f"row {row}: "
-        raise DataError(f"{source}: {where}{given!r} is not a probability")
+        raise DataError(f"{source}: {row and f'{row}: '}{given!r} is not a probability")
     return share
 
 
@@ -239,7 +245,7 @@ def _of_function(graph: Graph, function: Callable[..., Any], is_asked: BoolArray
                 continue
             where = f"{POLICY} fails in the state ({graph.describe_state(state)})"
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
-    return policy_of_rows(POLICY, graph, *_spread(asked, names))
+    return policy_of_rows(POLICY, graph, *_spread(asked, names), row="")
 
 
 def _moves(graph: Graph) -> BoolArray:
@@ -296,8 +302,8 @@ def _of_rows(graph: Graph, columns: Columns, names: Any, shares: Any = None) -> 
         shown = few(rows, lambda row: ", ".join(f"{name}={values[row]}" for name, values in columns.items()))
         raise DataError(f"{POLICY} has {number_of(len(rows), 'state')} that the model does not have: {shown}")
     if shares is not None:
-        return policy_of_rows(POLICY, graph, state, named, np.asarray(shares).tolist())
-    return policy_of_rows(POLICY, graph, *_spread(state, named))
+        return policy_of_rows(POLICY, graph, state, named, np.asarray(shares).tolist(), row="")
+    return policy_of_rows(POLICY, graph, *_spread(state, named), row="")
 
 
 def _columns_of_table(source: Any) -> Columns | None:

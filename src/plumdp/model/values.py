@@ -206,7 +206,10 @@ class StateIndex:
         return [variable.code(column) for variable, column in zip(self.variables, columns, strict=True)]
 
 
-NUMBERED = "it is not known which action a number is"
+class NumberHint(str):
+    """A hint that actions are numbers of which nobody said what they are."""
+
+    __slots__ = ()
 
 
 def likely_word(given: Any, words: Sequence[str]) -> str | None:
@@ -239,7 +242,8 @@ def action_hint(graph: Graph, given: Any) -> str:
         return f"did you mean {word!r}?" + (" lower, upper and trim make names alike" if is_same else "")
     names = dict.fromkeys(graph.action_names)
     if whole(given) is not None:
-        return f"{NUMBERED}: the model has {', '.join(map(repr, names))}, in no order that is clear"
+        unclear = f"the model has {', '.join(map(repr, names))}, in no order that is clear"
+        return NumberHint(f"it is not known which action a number is: {unclear}")
     return f"the actions are {', '.join(map(repr, names))}" if len(names) <= 6 and all(names) else ""
 
 

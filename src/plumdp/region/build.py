@@ -157,7 +157,6 @@ def _without_envelopes(conflict: Conflict, n_expressions: int, space: ParameterS
         conflict,
         expressions=tuple(f for f in conflict.expressions if f < n_expressions),
         multipliers=read_only(conflict.multipliers[is_expression]),
-        constraints=tuple(constraint.replace(" in [0, inf]", " >= 0") for constraint in conflict.constraints),
     )
 
 

@@ -93,7 +93,9 @@ def explain(
         raise EmptySpace(f"the parameter space is empty: {'; '.join(space.describe())}")
     d, about = space.dimension, space.describe()
     words = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
-    words += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
+    for f in expression[is_data]:
+        is_half_line = lower[f] == 0 and upper[f] == np.inf
+        words.append(f"{table.polynomials[f]} {'>= 0' if is_half_line else f'in [{lower[f]:.6g}, {upper[f]:.6g}]'}")
     return Conflict(
         tuple(expression[is_data].tolist()),
         read_only((half_spaces.side[rows] * multipliers)[is_data]),

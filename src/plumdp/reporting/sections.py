@@ -77,7 +77,7 @@ def net_benefit_section(found: NetBenefit) -> Section:
     header = ["policy", "best from", "to", "effect", "cost"]
     rows = []
     for each in found.strategies:
-        best = found.printed(each.best).split(" to ") if each.best else ("not known", "")
+        best = found.printed_ends(each.best) if each.best else ("not known", "")
         rows.append([each.name, *best, *(" to ".join(one.printed_bounds) for one in (each.effect, each.cost))])
     drawn = InlinePicture(svg_of(draw("net benefit", found).figure, label="net benefits by willingness to pay"))
     rules = [f"{each.name}: {each.policy.short_rules}" for each in found.strategies if each.policy.short_rules]
@@ -238,7 +238,7 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
     drawn = [picture("advice", certificate, findings)] if advice.get("choices") else []
     if advice.get("sentences"):
         points.append("Where more data would help most, and how much, as estimates:")
-    said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
+    said = advice.get("sentences", ())[1:]  # the first one tells the bounds, which are above
     return Section("limits", "Sources of uncertainty", points, said, drawn, tables, notes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,20 @@ NOTICEABLE = 0.01  # share of the gradient that is worth a word
 _NAMED = 3  # rows of a table in a sentence
 _MOSTLY = 0.5  # share of the gradient that is worth the first word
 
-LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
+
+class Plan(StrEnum):
+    """How further runs are sampled, if it is not by a policy that has a name."""
+
+    LIKE_THESE = "like these"
+    UNIFORM = "uniform"
+    CERTIFIED = "certified policy"
+    ADVISED = "advised"
+    GIVEN = "given policy"
+
+    __repr__ = str.__repr__
+
+
+LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = Plan
 
 
 @dataclass(frozen=True)
@@ -108,16 +122,23 @@ class Advice:
 
     def sentences(self, *, file: str = "") -> list[str]:
         """Return the advice in words; ``file`` is where the policy was written."""
-        by = {UNIFORM: "with uniform choices", CERTIFIED: "under the certified policy", LIKE_THESE: "like these"}
+        by: dict[str, str] = {
+            UNIFORM: "with uniform choices",
+            CERTIFIED: "under the certified policy",
+            LIKE_THESE: "like these",
+        }
         by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
         apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
         found += self._rows() + self._rewards()
         aim = "halve that" if self.target == self.width / 2 else f"bring that to {_plain(self.target)}"
         if self.enough:
-            parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.enough]
-            first, *others = parts
-            found.append(f"To {aim}, about {'; '.join([first.replace(' ', ' more runs ', 1), *others])}.")
+            unit = [" more runs", *[""] * len(self.enough)]
+            parts = [
+                f"{p.amount}{of} {by.get(p.sampling, p.sampling)}{_how(p)}"
+                for p, of in zip(self.enough, unit, strict=False)
+            ]
+            found.append(f"To {aim}, about {'; '.join(parts)}.")
         elif isfinite(self.width):
             found.append(f"No number of runs up to 10^12 is predicted to {aim}.")
         for p in self.predictions:

@@ -242,9 +242,11 @@ class FirstRunsLook:
             named = names if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
             return dict(named)
         reasons = {each.name: self._unfit(each) for each in rest}
+        forgotten = [each.name for each in rest if not reasons[each.name] and self._is_forgotten(each)]
+        reasons |= dict.fromkeys(forgotten, _FORGOTTEN)
         able = {name: self._term(name) for name, reason in reasons.items() if not reason}
         if not able:  # a state that is forgotten at once is one all the same, if nothing else is
-            able = {name: self._term(name) for name, reason in reasons.items() if reason == _FORGOTTEN}
+            able = {name: self._term(name) for name in forgotten}
             self._facts += [("odd", f"{name}: {_FORGOTTEN}, but nothing else looks like a state") for name in able]
         if self._after.keys() & able.keys():
             reasons |= {name: f"the log has no next_{name}" for name in able if name not in self._after}
@@ -301,8 +303,13 @@ class FirstRunsLook:
         ((share,),) = self._look.rows(f"SELECT avg((n > 1)::INTEGER) FROM ({changing})")
         if share < 0.01:
             return "the same in all rows of a run; add it with --state if what happens depends on it"
-        pairs = pairs_of(self._look, self._look.sql(each.name, self._term(each.name)), self._order)
-        return "" if is_persistent(pairs) else _FORGOTTEN
+        return ""
+
+    def _is_forgotten(self, each: ColumnProfile) -> bool:
+        """Return whether a value of a column says nothing about the next one of its run."""
+        if not self._order:
+            return False
+        return not is_persistent(pairs_of(self._look, self._look.sql(each.name, self._term(each.name)), self._order))
 
     def _term(self, name: str) -> str:
         """Return a column as it is, in lower case, or numbers in bins of about as many rows."""

@@ -509,9 +509,9 @@ def _n_before(files: Sequence[LogFile], used: Set[str], given: Sequence[_GivenPa
     """Return how many of the first parts are data of a certificate, each once, which are left out."""
     for file in files:
         if file.hashed == MANY:  # a hash of all of them together
-            n = int(file.name.partition(" ")[0].replace(",", ""))
-            if [each.hash for each in describe_files([part.file for part in given[:n] if part.file])] == [file.hash]:
-                return n
+            first = [part.file for part in given[: file.number] if part.file]
+            if [each.hash for each in describe_files(first)] == [file.hash]:
+                return file.number
     left, n = set(used), 0
     while n < len(given) and left & given[n].marks:
         left -= given[n].marks

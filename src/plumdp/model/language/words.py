@@ -59,7 +59,7 @@ def is_probability(text: str) -> bool:
     >>> is_probability('"fail": Pmin=? [ F "failed" ]'), is_probability("Rmax=? [ C ]"), is_probability("")
     (True, False, False)
     """
-    return value_in_words(text).startswith("the probability")
+    return bool(value_in_words(text)) and _parts(text)[0][0].text.startswith("P")
 
 
 def threshold_in_words(text: str, *, system: str = "") -> str:
