@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import takes_first
+from plumdp.base.vocabulary import parts_in
 from plumdp.confidence.bets import Direction, Directions
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -250,7 +251,7 @@ class Learned:
             ("confidence set", self.bounds.method),
         ]
         if self.conflict is not None:
-            facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
+            facts += [("contradicted", text) for text in parts_in(str(self.conflict))]
         boxes = self.parameters
         facts += [
             (name, f"{outward(low, -1)} to {outward(high, 1)}") for name, (low, high) in [*boxes.items()][:_SHOWN]

@@ -21,7 +21,7 @@ from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Guarantee, LogForm
+from plumdp.base.vocabulary import Guarantee, LogForm, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -225,8 +225,8 @@ class Watch:
         facts = self.page().facts
         about, more = list[Fact](), list[Fact]()
         if now is not None:
-            premise, _, said = now.assumptions[0].partition("; ")
-            about = [("now", f"If {premise}: {now.headline}"), ("", said)]
+            premise, *said = parts_in(now.assumptions[0])
+            about = [("now", f"If {premise}: {now.headline}"), ("", "; ".join(said))]
             more = [("assuming", each) for each in now.assumptions[1:]]
         assuming = [fact for fact in facts if fact[0] == "assuming"]
         return [*(fact for fact in facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
