@@ -23,14 +23,14 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 70_275,
+    "lines of src/plumdp": 70_469,
     "files of src/plumdp": 349,
     "lines of src/plumdp_verify": 4_842,
     "files of src/plumdp_verify": 31,
     "public names": 66,
     "commands": 14,
     "options of commands": 50,
-    "functions that certify enters": 734,
+    "functions that certify enters": 735,
     "files that certify enters": 106,
 }
 
