@@ -282,3 +282,13 @@ def test_runs_do_not_show_rewards_that_are_learned():
     counts, runs = pl.read_log(model, log, order="runs"), read_whole_runs(model, log, expected=20)
     with pytest.raises(pl.DataError, match="rewards that depend on parameters are not read from a log"):
         pl.certify(model, counts, COST, policy="go", announced=True, runs=runs)
+
+
+def test_a_missing_week_shows_in_whole_runs_if_steps_are_weeks():
+    rows = [(run, week, "new", "A") for run in range(3) for week in range(3) if (run, week) != (1, 1)]
+    log = pd.DataFrame(rows, columns=["episode", "step", "at", "action"]).assign(kind="any")
+    log["step"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(7 * log.step, unit="D")
+    assert read_whole_runs(PICK, log).only_ordered
+    with pytest.raises(pl.DataError, match=r"run 1, step .*: the row of the step before is missing"):
+        read_whole_runs(PICK, log, steps="weekly")
+    assert not read_whole_runs(PICK, log[log.episode != 1], steps="weekly").only_ordered

@@ -206,7 +206,8 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
-    runs = plumdp.data.read_whole_runs(model, log_of(given, files), expected=given.expected, **how_read(given))
+    how = how_read(given) | {"expected": given.expected, "steps": given.steps}
+    runs = plumdp.data.read_whole_runs(model, log_of(given, files), **how)
     return runs.of(*policy_names(*policies))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import EPISODE, LogForm
+from plumdp.base.vocabulary import EPISODE, LogForm, Steps
 from plumdp.data.columns import (
     STEP,
     Source,
@@ -29,6 +29,7 @@ from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
 from plumdp.data.names import quoted
+from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.run_record import WholeRuns
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
@@ -52,8 +53,11 @@ def read_whole_runs(
     form: LogForm | None = None,
     expected: float | None = None,
     return_range: tuple[float, float] | None = None,
+    steps: Steps | None = None,
 ) -> WholeRuns:
     """Return the whole runs in a log that names run and step of each row; options are those of ``read_log``.
+
+    Runs in which a step is missing are refused; dates show that if ``steps`` says in which periods they are.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".
@@ -82,6 +86,8 @@ def read_whole_runs(
     with open_log(*files_of(source)) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
+        if is_period(steps_of(steps)) and form == "trajectories" and STEP in found:
+            found |= {STEP: in_periods(str(steps), str(found[STEP]))}
         of_runs = columns_of_runs(model.graph, columns or {})
         if of_runs and "arm" not in of_runs:
             raise DataError(Option("columns", of_runs), ": this is about arms; name their column, too: arm")
