@@ -145,7 +145,7 @@ def test_a_log_that_needs_a_file_of_defaults_is_refused_with_how_to_name_it(fold
     (tmp_path / "log.csv").write_text("episode,t\n0,0\n")
     ended = plumdp("verify", str(folder / "result"), "rover:10,10", "log.csv")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.endswith("; verify does not read plumdp.toml: give the options about the data\n")
+    assert ended.err.endswith("; verify does not read plumdp.toml: give its options on the command line\n")
 
 
 def test_a_folder_that_is_not_there_is_misuse_and_not_called_broken():

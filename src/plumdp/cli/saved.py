@@ -17,7 +17,6 @@ from plumdp.cli.outputs import is_model_file, require_new, write_policy
 from plumdp.cli.results import print_json
 
 if TYPE_CHECKING:
-    from plumdp.data.counts import TransitionCounts
     from plumdp.model.parametric import ParametricMDP
     from plumdp.verifying.look import Own
 
@@ -50,23 +49,20 @@ def _own(given: Options) -> Own:
     from plumdp.model.readers.read import READERS
     from plumdp.verifying.look import Own
 
-    model, _ = load_model(given)
+    try:
+        model, _ = load_model(given)
+        counts = read_data(given, model) if given.data else None
+    except DataError as error:
+        if not Path(FILE).exists():
+            raise
+        raise DataError(*error.args, f"; verify does not read {FILE}: give its options on the command line") from None
 
     def read(point: Mapping[str, Fraction]) -> ParametricMDP:
         values = {parameter: str(value) for parameter, value in point.items()}
         return load_model(replace(given, constant={**given.constant, **values}, space=()))[0]
 
     is_read_by_storm = Path(given.model).suffix.lower() in READERS
-    return Own(model, _counts(given, model) if given.data else None, read if is_read_by_storm else None)
-
-
-def _counts(given: Options, model: ParametricMDP) -> TransitionCounts:
-    try:
-        return read_data(given, model)
-    except DataError as error:
-        if not Path(FILE).exists():
-            raise
-        raise DataError(*error.args, f"; verify does not read {FILE}: give the options about the data") from None
+    return Own(model, counts, read if is_read_by_storm else None)
 
 
 def export(given: Options) -> None:
