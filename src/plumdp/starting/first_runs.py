@@ -419,7 +419,8 @@ class FirstRunsLook:
     def _refuse_last_actions(self, flag: str, n: int, states: Mapping[str, Any]) -> None:
         """Refuse runs that are over after an action in their last row, as no row has the state that it led to."""
         column = next(name for each in states.items() for name in self._columns(*each))
-        line = f"log['next_{column}'] = log.groupby('{self._run}').{column}.shift(-1).mask(log.{flag}, 'over')"
+        after = f"log[{column!r}].astype(str).groupby(log[{self._run!r}]).shift(-1)"
+        line = f"log['next_{column}'] = {after}.mask(log[{flag!r}], 'over')"
         raise DataError(
             f"{flag} says that {number_of(n, 'run')} of the first are over after the action in their last row, and the "
             "log has no row with the state that it led to, so that this outcome would be lost; add such a row without "
