@@ -18,7 +18,15 @@ from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
-from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
+from plumdp.solver.coupled.brackets import (
+    Bracket,
+    BracketEnd,
+    Expandable,
+    as_brackets,
+    expandable,
+    intersection,
+    setting_of,
+)
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, residual_bounds, second_order
 from plumdp.solver.coupled.forms import extreme_eigenvalues, packed
@@ -74,7 +82,7 @@ def test_remainder_falls_by_four_and_by_eight_when_the_radius_is_halved():
         uncertain = rectangular(model, region)
         setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
         equations = setting.equations()
-        both = brackets_of(setting, errors, 1e-12, orders=(1, 2))
+        both = as_brackets(expandable(setting).approximations(errors, 1e-12, orders=(1, 2)), setting)
         assert [each.low.kind for each in both] == ["first order", "second order"]
         quadratic = abs(setting_curvature(setting, equations))
         rest[radius] = both[0].remainder, both[1].remainder - quadratic

@@ -24,17 +24,10 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of Unicode: control, form
 
 @dataclass(frozen=True)
 class WhyNot:
-    """What a function returns in place of a proof, a product or an expansion, where there is none: in words, why.
-
-    >>> print(WhyNot("the value is known"))
-    the value is known
-    """
+    """What a function returns in place of a proof, a product or an expansion, where there is none: in words, why."""
 
     reason: str
     code: str = ""  # of a reason that something is decided by
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 UNSAID = WhyNot("")  # the reason goes without saying

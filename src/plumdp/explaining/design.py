@@ -238,7 +238,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     chosen = as_choices(model.graph, check_policy(model.graph, policy))
     bounded = chain_of_policy(model, chosen, objective)
     if isinstance(bounded, WhyNot):
-        raise DataError(f"there is no advice on rows: {bounded}")
+        raise DataError(f"there is no advice on rows: {bounded.reason}")
     table = bounded.table
     probability = table.frequencies(seen)
     equations = regular_equations(table, probability)

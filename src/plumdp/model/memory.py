@@ -50,9 +50,13 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | WhyNot:
     if model.graph.levels is not None or model.graph.memory is not None:
         kind = "is stored on disk" if model.graph.memory is None else "has memory already"
         raise ModelError(f"{objective.text}: a mission cannot be asked about a model that {kind}")
-    product = objective.task.asked_of(model, objective)
+    return objective.task.asked_of(model, objective)
+
+
+def needed(product: ParametricMDP | WhyNot, mission: Mission) -> ParametricMDP:
+    """Return a product that a mission cannot do without, or refuse the mission if it is too large."""
     if isinstance(product, WhyNot):
-        raise ModelError(f"{objective.text}: the policy needs memory, but {product}")
+        raise ModelError(f"{mission.text}: the policy needs memory, but {product.reason}")
     return product
 
 
@@ -78,10 +82,8 @@ def count_steps(model: ParametricMDP, objective: Objective, *, keep: BoolArray |
 
 def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
     """Return whether there is a product with a step counter on few choices, however large the whole one is."""
-    if _refusal(model, objective) is not None:
-        return False
-    assert objective.n_steps is not None
-    return (objective.n_steps + 1) * model.graph.n_choices <= _MOST_KEPT
+    n_pairs = ((objective.n_steps or 0) + 1) * model.graph.n_choices
+    return n_pairs <= _MOST_KEPT and _refusal(model, objective) is None
 
 
 def among(keep: BoolArray) -> Allowance:

@@ -139,7 +139,7 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
         product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else UNSAID
         if counts and isinstance(product, WhyNot):
             raise ModelError(
-                f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
+                f"{objective.text}: runs may leave the table, so that steps must be counted, but {product.reason}"
             )
         made = Question(about, objective, forgets=product.reason) if isinstance(product, WhyNot) else Question(*product)
         return narrowed_to(made, memory) if isinstance(memory, Graph) else made

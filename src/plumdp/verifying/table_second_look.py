@@ -86,7 +86,7 @@ def check_table_bets(look: Look) -> None:
     _check_policy(look, question, policy, _outlook(pilot, moments, witness, of_one))
     bounded = chain_of_policy(question.model, policy, question.objective)
     if isinstance(bounded, WhyNot):
-        raise Rejected(f"there are no bets on this policy: {bounded}")
+        raise Rejected(f"there are no bets on this policy: {bounded.reason}")
     part = Part(witness, "witness")
     numbers = read_table_chain(part["chain"], read_counts(part)).numbers
     named = table_chain_part(question, table_policy, rows)[1]

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError, WhyNot
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
-from plumdp.model.memory import Product, memory_name, remember, with_values
+from plumdp.model.memory import Product, memory_name, needed, remember, with_values
 from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
 from plumdp.model.missions.logic import Formulas, Path
 from plumdp.model.objectives.mission import Mission
@@ -41,8 +41,8 @@ class Automaton:
     rejected: BoolArray  # (n_memory)
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
-        """Return the product of the model with the automaton and the question on it, or that it is too large."""
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product:
+        """Return the product of the model with the automaton and the question on it, or refuse a large one."""
         over = len(self.names)  # the memory after a run was decided
         after = np.vstack([self.after, np.full((1, self.after.shape[1]), over, dtype=np.int32)])
         is_decided = np.append(self.accepted | self.rejected, True)
@@ -56,9 +56,8 @@ class Automaton:
             return entered
 
         initial = int(enter(np.array([self.start]), np.array([model.graph.initial_state]))[0])
-        product = remember(model, leave, over + 1, "mission", initial=initial, enter=enter, words=_WORDS)
-        if isinstance(product, WhyNot):
-            return product
+        found = remember(model, leave, over + 1, "mission", initial=initial, enter=enter, words=_WORDS)
+        product = needed(found, mission)
         memory = product.graph.states[memory_name(product)]
         asked = mission.reaching(product, is_accepted[memory], (is_decided & ~is_accepted)[memory])
         return with_values(product, distinct_names((*self.names, "over"))), asked

@@ -8,9 +8,9 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
-from plumdp.base.errors import ModelError, WhyNot
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
-from plumdp.model.memory import Product, memory_name, remember, with_values
+from plumdp.model.memory import Product, memory_name, needed, remember, with_values
 from plumdp.model.missions.logic import Spending
 from plumdp.model.objectives.mission import Mission, of_product
 from plumdp.model.objectives.reward import Reward
@@ -34,7 +34,7 @@ class Budget:
     target: BoolArray  # (n_states)
     avoid: BoolArray  # (n_states)
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product:
         """Return the product of the model with what is left of the budget, and the question on it.
 
         The memory is one more than what is left. It is 0 if too much was spent, or the run is decided.
@@ -46,9 +46,7 @@ class Budget:
 
         unit = "" if self.unit == 1 else f", in units of {self.unit}"
         name, full = f"{self.name}_left", self.most + 1
-        product = remember(model, spend, full + 1, name, initial=full, words=f"{_WORDS}{unit}")
-        if isinstance(product, WhyNot):
-            return product
+        product = needed(remember(model, spend, full + 1, name, initial=full, words=f"{_WORDS}{unit}"), mission)
         graph = product.graph
         assert graph.memory is not None
         is_over, state = graph.states[memory_name(product)] == 0, graph.memory.state
@@ -97,16 +95,14 @@ class Instant:
 
     step: int
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product:
         """Return the product of the model with a step counter, and the reward until the counter is one further."""
         over = self.step + 1
 
         def count(step: Indices, state: Indices, choice: Indices) -> Indices:
             return np.minimum(step + 1, over)
 
-        product = remember(model, count, over + 1, "step", words=_STEPS_LEFT)
-        if isinstance(product, WhyNot):
-            return product
+        product = needed(remember(model, count, over + 1, "step", words=_STEPS_LEFT), mission)
         assert mission.reward is not None
         step = product.graph.states[memory_name(product)]
         is_other = (step != self.step)[product.graph.state_of_choice()]

@@ -25,7 +25,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, read_only
-from plumdp.model.memory import Product, memory_name, remember, with_values
+from plumdp.model.memory import Product, memory_name, needed, remember, with_values
 from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
 from plumdp.model.missions.automaton import (
     Condition,
@@ -63,19 +63,15 @@ class Recurrence:
     pairs: tuple[Pair, ...]
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | WhyNot:
-        """Return the product of the model with the automaton and the question on it, or that it is too large.
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product:
+        """Return the product of the model with the automaton and the question on it, or refuse one that is too large.
 
         Where a run is won, the product has no other choice than one that wins. With it comes the number of the goal
         that is next, of those that must be met again and again.
         """
-        whole = self._product(model)
-        if isinstance(whole, WhyNot):
-            return whole
+        whole = needed(self._product(model), mission)
         won = _winning(whole.graph, self.marks[whole.graph.states[memory_name(whole)]], self.pairs)
-        product = self._product_with_goals(model, whole.graph, won)
-        if isinstance(product, WhyNot):
-            return product
+        product = needed(self._product_with_goals(model, whole.graph, won), mission)
         n_goals = won.choice.shape[1]
         memory = product.graph.states[memory_name(product)] // n_goals
         target = won.pair[_place(whole.graph, memory_name(whole), len(self.names))[memory, _state(product.graph)]] >= 0

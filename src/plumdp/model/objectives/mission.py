@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
 
-from plumdp.base.errors import ModelError, WhyNot
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
 from plumdp.model.objectives.reach import Reach
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Task(Protocol):
     """The memory of a mission, such as an automaton or a budget."""
 
-    def asked_of(self, model: ParametricMDP, mission: Mission) -> tuple[ParametricMDP, Objective] | WhyNot:
-        """Return the product of the model with the memory, and the question on it, or why there is none."""
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> tuple[ParametricMDP, Objective]:
+        """Return the product of the model with the memory, and the question on it, or refuse one that is too large."""
 
 
 def of_product(reward: RewardStructure, graph: Graph) -> RewardStructure:

@@ -302,7 +302,7 @@ def _cycle(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalM
     relaxed = cycles.relaxed(uncertain)
     length = find_coupled_bounds(cycles.model, cycles.policy, cycles.length(), region, relaxed, precision=precision)
     if isinstance(length, WhyNot):
-        return WhyNot(f"{_NO_CYCLES} ({length})")
+        return WhyNot(f"{_NO_CYCLES} ({length.reason})")
     middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
     less = 2 * middle / (length.lower + length.upper)
     excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)

@@ -200,13 +200,6 @@ def expandable(setting: Setting) -> Expandable | WhyNot:
     return Expandable(setting, equations, guess)
 
 
-def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> list[Bracket]:
-    """Return brackets of first order, second order or both, and none if there is no expansion."""
-    start = expandable(setting)
-    guesses = () if isinstance(start, WhyNot) else start.approximations(errors, precision, orders=orders)
-    return as_brackets(guesses, setting)
-
-
 def as_brackets(
     guesses: Iterable[Approximation | None], setting: Setting, *, enough: float | None = None
 ) -> list[Bracket]:
