@@ -286,6 +286,14 @@ def test_a_pilot_survives_a_file(tmp_path, pilot):
     assert state(read_counts(LAMP, tmp_path / "counts.parquet").pilot) == state(pilot)
 
 
+def test_what_a_pilot_is_of_survives_a_file_that_says_it_in_words(tmp_path):
+    planned = counted(5, "trajectories", PLANNED).planned_sum(counted(7, "trajectories", OTHER))
+    for counts, said in ((planned, (False, True)), (planned + counted(5, "adaptive", None), (True, True))):
+        write_counts(counts, tmp_path / "counts.parquet")
+        read = read_counts(LAMP, tmp_path / "counts.parquet").pilot
+        assert said == (read.is_added, read.is_planned_sum) == (counts.pilot.is_added, counts.pilot.is_planned_sum)
+
+
 def test_the_empty_pilot_of_nothing_survives_a_file(tmp_path):
     write_counts(counted(0, "adaptive", EMPTY), tmp_path / "counts.parquet")
     assert state(read_counts(LAMP, tmp_path / "counts.parquet").pilot) == state(EMPTY)

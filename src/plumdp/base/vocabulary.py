@@ -62,22 +62,18 @@ _TO_TRY = "what to try: "
 
 
 class ToTry(str):
-    """What to try, among findings: a text that says so in its first words."""
+    """What to try, among findings: a text that begins with these words, without which it is ``action``."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, action: str) -> ToTry:
-        """Return the text of what to try.
-
-        >>> ToTry.of("widen the space"), ToTry.of("widen the space").action
-        ('what to try: widen the space', 'widen the space')
-        """
+        """Return the text of what to try."""
         return cls(f"{_TO_TRY}{action}")
 
     @property
     def action(self) -> str:
-        """What to try, without these words."""
+        """What to try, alone."""
         return self[len(_TO_TRY) :]
 
 
@@ -87,11 +83,7 @@ def parts_in(text: str) -> list[str]:
 
 
 def findings_in(reason: str) -> list[str]:
-    """Return the findings that the reason of a certificate joins, with what to try among them told by its type.
-
-    >>> [type(each).__name__ for each in findings_in("p is off; what to try: widen the space")]
-    ['str', 'ToTry']
-    """
+    """Return the findings that the reason of a certificate joins, with what to try among them told by its type."""
     return [ToTry(each) if each.startswith(_TO_TRY) else each for each in parts_in(reason)]
 
 

@@ -463,11 +463,7 @@ def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sums_in(rests_on: str) -> dict[str, Any]:
-    """Return which sums a pilot is of, which a file says only by what it rests on.
-
-    >>> sums_in(f"runs have an order; {ADDED}")
-    {'is_added': True, 'is_planned_sum': False}
-    """
+    """Return which sums a pilot is of, which a file says only by what it rests on."""
     said = parts_in(rests_on)
     return {"is_added": ADDED in said, "is_planned_sum": PLANNED_SUM in said}
 

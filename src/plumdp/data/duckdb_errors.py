@@ -62,19 +62,14 @@ def in_our_words(text: str) -> DataError:
     file = name_of_copy(file)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"{file}, line {int(line[1]):,}" if line else file
-    return DataError(f"{where}: {reason_in_our_words(text)}", *(_OTHERWISE if _pattern(text) == _NOT_UTF_8 else ()))
-
-
-def _pattern(text: str) -> str | None:
-    """Return the first pattern of ours that a message has, if there is one."""
-    return next((each for each in _REASONS if re.search(each, text, re.MULTILINE | re.DOTALL)), None)
+    return DataError(f"{where}: {reason_in_our_words(text)}", *(_OTHERWISE if re.search(_NOT_UTF_8, text) else ()))
 
 
 def reason_in_our_words(text: str) -> str:
     """Return the problem, without the file and the line."""
-    pattern = _pattern(text)
-    if pattern is not None and (match := re.search(pattern, text, re.MULTILINE | re.DOTALL)):
-        return match.expand(_REASONS[pattern])
+    for pattern, sentence in _REASONS.items():
+        if match := re.search(pattern, text, re.MULTILINE | re.DOTALL):
+            return match.expand(sentence)
     said = _CLASS.sub("", text.strip().partition("\n")[0])[:_LONGEST]
     return f"this cannot be read or written ({said})"
 

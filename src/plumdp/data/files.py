@@ -15,16 +15,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
 from plumdp.base.json_values import parsed, read_as
-from plumdp.data.counts import (
-    CountArray,
-    HasCounts,
-    Pilot,
-    TransitionCounts,
-    counts_of,
-    other_model,
-    sums_in,
-    with_number,
-)
+from plumdp.data.counts import HasCounts, Pilot, TransitionCounts, counts_of, other_model, sums_in, with_number
 from plumdp.data.duckdb_tables import (
     Block,
     column_types,
@@ -36,7 +27,7 @@ from plumdp.data.duckdb_tables import (
 from plumdp.data.names import literal
 from plumdp.data.report import report_from
 from plumdp.data.same_files import DataPart
-from plumdp.data.seen import Seen
+from plumdp.data.seen import CountArray, Seen
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP, require_model

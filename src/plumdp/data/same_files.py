@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from plumdp.base.errors import DataError
@@ -17,20 +17,14 @@ _PART = 1_000_000  # bytes at either end of a file that are hashed
 EXAMPLES = Path(__file__).parent / "tables"  # logs that come with plumdp
 _LISTED = 100  # files; more are described together
 
-
-class Hashed(StrEnum):
-    """What the hash of a file is of, in words."""
-
-    WHOLE = "all of it"
-    ENDS = "its first and last million bytes"
-    FAR = "nothing: the file is not on this computer"
-    MANY = "names, sizes and dates of all of them, not their content"
-    VERSION = "the identity and the version of the table"
-
-    __repr__ = str.__repr__
-
-
-WHOLE, ENDS, FAR, MANY, VERSION = Hashed
+Hashed: TypeAlias = Literal[
+    "all of it",
+    "its first and last million bytes",
+    "nothing: the file is not on this computer",
+    "names, sizes and dates of all of them, not their content",
+    "the identity and the version of the table",
+]
+WHOLE, ENDS, FAR, MANY, VERSION = get_args(Hashed)
 
 
 @dataclass(frozen=True)

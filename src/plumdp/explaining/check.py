@@ -200,11 +200,8 @@ class ModelCheck:
         """Return the findings as pairs of a label and a sentence."""
         facts, label = [], "because"
         for sentence in self.diagnosis:
-            if isinstance(sentence, ToTry):
-                facts.append(("try", sentence.action))
-                label = "or"
-            else:
-                facts.append((label, sentence))
+            facts.append(("try", sentence.action) if isinstance(sentence, ToTry) else (label, sentence))
+            label = "or" if isinstance(sentence, ToTry) else label
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:

@@ -23,27 +23,22 @@ _SHOWN = 3  # states in a message
 
 
 def policy_of_rows(
-    source: str,
-    graph: Graph,
-    state: Indices,
-    names: npt.NDArray[Any],
-    shares: Sequence[Any] | None = None,
-    row: str = "row {}",
+    source: str | None, graph: Graph, state: Indices, names: npt.NDArray[Any], shares: Sequence[Any] | None = None
 ) -> npt.NDArray[Any]:
     """Return the choice in every state (n_states), or the probability of every choice (n_choices) if rows have shares.
 
-    Only states with one choice may be left out, and none may be given twice. ``row`` is what messages call a row.
+    Only states with one choice may be left out, and none may be given twice. ``source`` is a file, if there is one.
     """
-    return policy_of_choices(source, graph, state, choices_of_rows(source, graph, state, names, row), shares, row)
+    return policy_of_choices(source, graph, state, choices_of_rows(source, graph, state, names), shares)
 
 
 def policy_of_choices(
-    source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any] | None = None, row: str = "row {}"
+    source: str | None, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any] | None = None
 ) -> npt.NDArray[Any]:
     """Return the same policy from rows that have the numbers of their choices."""
     if shares is None:
-        return _complete(source, graph, state, choice)
-    return _weights(source, graph, state, choice, shares, row)
+        return _complete(source or POLICY, graph, state, choice)
+    return _weights(source, graph, state, choice, shares)
 
 
 def action_column(graph: Graph) -> str:
@@ -56,9 +51,7 @@ def share_column(graph: Graph) -> str:
     return "probability" if "probability" not in graph.states else "chosen_probability"
 
 
-def choices_of_rows(
-    source: str, graph: Graph, state: Indices, names: npt.NDArray[Any], called: str = "row {}"
-) -> Indices:
+def choices_of_rows(source: str | None, graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
     """Return the choice of each row by its state and the name of its action.
 
     None is the only action of the state.
@@ -68,8 +61,8 @@ def choices_of_rows(
     choice = np.where(is_only & is_none, graph.first_choice[state], _find_choices(graph, state, names))
     if (choice < 0).any():
         row = int(np.argmax(choice < 0))
-        number = called and f"{called.format(row + 1)}, "
-        where = f"{source}: {number}state ({graph.describe_state(int(state[row]))})"
+        number = "" if source is None else f"row {row + 1}, "
+        where = f"{source or POLICY}: {number}state ({graph.describe_state(int(state[row]))})"
         raise DataError(f"{where}: {_no_such_action(names_of(graph, int(state[row])), names[row])}")
     return choice
 
@@ -90,14 +83,14 @@ def _complete(source: str, graph: Graph, state: Indices, choice: Indices) -> Int
     return chosen
 
 
-def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any], row: str) -> FloatArray:
+def _weights(file: str | None, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any]) -> FloatArray:
     """Return the probability of every choice: 0 for an action without a row, and 1 for the only action of a state."""
-    again = np.flatnonzero(np.bincount(choice, minlength=graph.n_choices) > 1)
+    source, again = file or POLICY, np.flatnonzero(np.bincount(choice, minlength=graph.n_choices) > 1)
     if len(again):
         raise DataError(f"{source}: {graph.describe_choice(int(again[0]))}: it has several rows; give one")
     times = np.bincount(state, minlength=graph.n_states)
     weights = np.zeros(graph.n_choices)
-    weights[choice] = [_share(source, row.format(number), share) for number, share in enumerate(shares, 1)]
+    weights[choice] = [_share(file, number, share) for number, share in enumerate(shares, 1)]
     weights[graph.first_choice[:-1][times == 0]] = 1.0
     try:
         checked_weights(graph, weights)
@@ -107,13 +100,14 @@ def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares:
     return weights
 
 
-def _share(source: str, row: str, given: Any) -> float:
+def _share(source: str | None, row: int, given: Any) -> float:
     try:
         share = float(given)
     except (TypeError, ValueError):
         share = -1.0
     if not 0 <= share <= 1:
-        raise DataError(f"{source}: {row and f'{row}: '}{given!r} is not a probability")
+        where = "" if source is None else f"row {row}: "
+        raise DataError(f"{source or POLICY}: {where}{given!r} is not a probability")
     return share
 
 
@@ -245,7 +239,7 @@ def _of_function(graph: Graph, function: Callable[..., Any], is_asked: BoolArray
                 continue
             where = f"{POLICY} fails in the state ({graph.describe_state(state)})"
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
-    return policy_of_rows(POLICY, graph, *_spread(asked, names), row="")
+    return policy_of_rows(None, graph, *_spread(asked, names))
 
 
 def _moves(graph: Graph) -> BoolArray:
@@ -302,8 +296,8 @@ def _of_rows(graph: Graph, columns: Columns, names: Any, shares: Any = None) -> 
         shown = few(rows, lambda row: ", ".join(f"{name}={values[row]}" for name, values in columns.items()))
         raise DataError(f"{POLICY} has {number_of(len(rows), 'state')} that the model does not have: {shown}")
     if shares is not None:
-        return policy_of_rows(POLICY, graph, state, named, np.asarray(shares).tolist(), row="")
-    return policy_of_rows(POLICY, graph, *_spread(state, named), row="")
+        return policy_of_rows(None, graph, state, named, np.asarray(shares).tolist())
+    return policy_of_rows(None, graph, *_spread(state, named))
 
 
 def _columns_of_table(source: Any) -> Columns | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +22,8 @@ NOTICEABLE = 0.01  # share of the gradient that is worth a word
 _NAMED = 3  # rows of a table in a sentence
 _MOSTLY = 0.5  # share of the gradient that is worth the first word
 
-
-class Plan(StrEnum):
-    """How further runs are sampled, if it is not by a policy that has a name."""
-
-    LIKE_THESE = "like these"
-    UNIFORM = "uniform"
-    CERTIFIED = "certified policy"
-    ADVISED = "advised"
-    GIVEN = "given policy"
-
-    __repr__ = str.__repr__
-
-
-LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = Plan
+Plan: TypeAlias = Literal["like these", "uniform", "certified policy", "advised", "given policy"]
+LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = get_args(Plan)
 
 
 @dataclass(frozen=True)
@@ -122,7 +109,7 @@ class Advice:
 
     def sentences(self, *, file: str = "") -> list[str]:
         """Return the advice in words; ``file`` is where the policy was written."""
-        by: dict[str, str] = {
+        by = {
             UNIFORM: "with uniform choices",
             CERTIFIED: "under the certified policy",
             LIKE_THESE: "like these",

@@ -309,9 +309,8 @@ class FirstRunsLook:
 
     def _is_forgotten(self, each: ColumnProfile) -> bool:
         """Return whether a value of a column says nothing about the next one of its run."""
-        if not self._order:
-            return False
-        return not is_persistent(pairs_of(self._look, self._look.sql(each.name, self._term(each.name)), self._order))
+        term = self._look.sql(each.name, self._term(each.name))
+        return bool(self._order) and not is_persistent(pairs_of(self._look, term, self._order))
 
     def _term(self, name: str) -> str:
         """Return a column as it is, in lower case, or numbers in bins of about as many rows."""
