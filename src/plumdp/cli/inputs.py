@@ -207,8 +207,7 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     if is_counts_file(files[0]):
         return None
     how = how_read(given) | {"expected": given.expected, "steps": given.steps}
-    runs = plumdp.data.read_whole_runs(model, log_of(given, files), **how)
-    return runs.of(*policy_names(*policies))
+    return plumdp.data.read_whole_runs(model, log_of(given, files), **how).of(*policy_names(*policies))
 
 
 def _names_arms(given: Options, model: ParametricMDP) -> bool:

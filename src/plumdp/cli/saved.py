@@ -53,9 +53,8 @@ def _own(given: Options) -> Own:
         model, _ = load_model(given)
         counts = read_data(given, model) if given.data else None
     except DataError as error:
-        if not Path(FILE).exists():
-            raise
-        raise DataError(*error.args, f"; verify does not read {FILE}: give its options on the command line") from None
+        unread = f"; verify does not read {FILE}: give its options on the command line" if Path(FILE).exists() else ""
+        raise DataError(*error.args, unread) from None
 
     def read(point: Mapping[str, Fraction]) -> ParametricMDP:
         values = {parameter: str(value) for parameter, value in point.items()}

@@ -57,10 +57,8 @@ def read_whole_runs(
 ) -> WholeRuns:
     """Return the whole runs in a log that names run and step of each row; options are those of ``read_log``.
 
-    Runs in which a step is missing are refused; dates show that if ``steps`` says in which periods they are.
-
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
-    that it does not have is "elsewhere".
+    that it does not have is "elsewhere". Runs in which a step is missing are refused; ``steps`` shows that in dates.
 
     ``expected`` is how many runs you announced before there were any, of the arms that you will choose together. It
     says as well that runs are numbered in the order in which they were made, and that each had ended before the next
