@@ -358,7 +358,13 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     made = certificate(lower=lower, upper=upper, objective=text, parameters={"p": (lower, upper)})
     read = json.loads(made.to_json(), parse_constant=refuse)
     assert read.pop("schema") == "plumdp/certificate/1"
-    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "answer", "comparison", "rival"}
+    assert set(read) == {field.name for field in fields(Certificate)} - {
+        "policy",
+        "answer",
+        "comparison",
+        "rival",
+        "is_over_time",
+    }
     for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly", "budget", "narrower"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text

@@ -86,11 +86,11 @@ def _put(fresh: Path, target: Path) -> None:
     if not fresh.is_dir() or not target.is_dir():
         fresh.replace(target)
     elif not _swap(fresh, target):
-        old = target.rename(fresh.with_name("old"))
+        old = target.replace(fresh.with_name("old"))
         try:
-            fresh.rename(target)
+            fresh.replace(target)
         except OSError:
-            old.rename(target)
+            old.replace(target)
             raise
     _sync(target.parent)
 

@@ -222,8 +222,8 @@ def difference_of(
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, why_not = prove(sought, apart)
     lower, upper = best_ends(proofs.values())
-    if lower > upper:
-        one, other = (without_bounds(each, contradiction(proofs)) for each in (one, other))
+    if why := contradiction(proofs):
+        one, other = (without_bounds(each, why) for each in (one, other))
         lower, upper = -inf, inf
     about = approximate(learned, question, *(check_policy(question.model.graph, each.policy) for each in (one, other)))
     return Difference(

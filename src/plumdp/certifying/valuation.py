@@ -204,7 +204,10 @@ def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[P
 
 
 def contradiction(proofs: Proofs) -> str:
-    """Return why bounds exclude each other, in words: whole runs and the model cannot both be as assumed."""
+    """Return why bounds of whole runs and others exclude each other, in words, or nothing if they do not."""
+    lower, upper = best_ends(proofs.values())
+    if lower <= upper or "runs" not in proofs:
+        return ""
     ends = best_ends([proofs["runs"]]), best_ends(each for name, each in proofs.items() if name != "runs")
     by_runs, by_others = (f"between {low:.6g} and {high:.6g}" for low, high in ends)
     return (
@@ -237,7 +240,7 @@ def value_policy(
     nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
     best = min(coupled, key=lambda proof: proof.upper - proof.lower, default=None)
     lower, upper = best_ends(proofs.values())
-    why = why_not if best is None else UNSAID, nature.values, contradiction(proofs) if lower > upper else ""
+    why = why_not if best is None else UNSAID, nature.values, contradiction(proofs)
     return Valuation(chosen, lower, upper, nature.solver, best, *why)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from plumdp.base.errors import DataError, ModelError
-from plumdp.model.expressions.polynomial import exact
 
 _MOST_VALUES = 1000  # of a range
 
@@ -65,6 +64,8 @@ def _values(given: str, text: str) -> list[str]:
     parts = text.split(":")
     if len(parts) == 1:
         return parts
+    from plumdp.model.expressions.polynomial import exact
+
     try:
         low, step, high = (exact(part) for part in (parts if len(parts) == 3 else (parts[0], "1", parts[-1])))
     except (ValueError, ZeroDivisionError):

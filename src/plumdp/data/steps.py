@@ -325,8 +325,10 @@ class LogSteps:
 
     @property
     def has_overlap(self) -> bool:
-        """Whether a run begins before another ends, by dates, or by numbers that do not begin anew in each run."""
-        if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts":
+        """Whether runs of a small log overlap, by dates, or by numbers that do not begin anew in each run."""
+        files = self.log.files
+        is_small = self.log.engine != SPARK and (not files or 0 < text_bytes(files) <= _KEPT)  # or one scan more
+        if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts" or not is_small:
             return False
         step = quoted(self.dates[0]) if is_time(self.dates[1]) else self._step_number  # dates as every engine has them
         rows = f"SELECT {self._run} AS run, {step} AS step FROM {self.log.table}"

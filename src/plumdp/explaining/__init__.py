@@ -3,5 +3,5 @@
 In: ``Learned`` and a certificate.
 Out: ``Findings``, ``Advice``, ``ModelCheck``.
 Begin with: ``explain.py``; ``advice.py`` plans data.
-Used by: online, watching, decisions, reporting, cli.
+Used by: online, decisions, reporting, cli.
 """

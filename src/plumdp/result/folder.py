@@ -51,6 +51,7 @@ def write_results(
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. Each
     certificate carries hashes of all files, beside those of the counts and of the model.
 
+    >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, certify, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
