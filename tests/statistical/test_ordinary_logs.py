@@ -125,7 +125,8 @@ REFUSED = {
     ),
     "runs that are over after their last action": (
         TRUTH, (), r"terminated says that 125 runs of the first are over after the action in their last row.*"
-        r"log\['next_status'\] = log.groupby\('run'\).status.shift\(-1\).mask\(log.terminated, 'over'\)",
+        r"log\['next_status'\] = log\['status'\].astype\(str\).groupby\(log\['run'\]\).shift\(-1\)"
+        r".mask\(log\['terminated'\], 'over'\)",
     ),
     "next states that are missing where runs end": (
         STEPS.assign(next_status=STEPS.next_status.where(~STEPS.terminated)).drop(columns="terminated"), (),
@@ -140,6 +141,10 @@ REFUSED = {
         PLAIN[(PLAIN.t > 0) | (PLAIN.run % 3 > 0)], (),
         r"not all of the first runs begin in one state: \d+ runs in \(status = new\), .*Name that .* with "
         r"--table initial.status=new; or, to mean all runs together, put a row before the first",
+    ),
+    "runs of two brands": (
+        PLAIN.assign(brand=PLAIN.run % 2), ("--state", "status", "--state", "brand"),
+        r"Name that .* with --table initial.status=\w+ --table initial.brand=\d; or",
     ),
     "costs that a state and action never has": (
         PLAIN.assign(cost=PLAIN.cost.where((PLAIN.status != "worn") | (PLAIN.action != "mend"))), ("--cost", "cost"),

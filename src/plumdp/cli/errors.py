@@ -150,7 +150,7 @@ def _spelled(option: Option) -> str:
     name, _, key = name.partition(" ")
     name = name if name.isupper() else f"--{name}".replace("_", "-")
     if key and isinstance(value, Mapping):
-        return f"{name} {shlex.quote(','.join(f'{key}.{part}={entry}' for part, entry in value.items()))}"
+        return " ".join(f"{name} {shlex.quote(f'{key}.{part}={entry}')}" for part, entry in value.items())
     if key:
         return f"{name} {key}={'…' if value is ... else str(value).lower() if value is True else value}"
     if value is Untold or value is True or value is ...:
