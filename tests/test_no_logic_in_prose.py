@@ -25,7 +25,6 @@ _COLUMN = "the name of a column in tables that queries write"
 ALLOWED = {  # file, sentence or its beginning → why
     ("base/vocabulary.py", "; "): "files of results and of counts keep several reasons in one text",
     ("base/vocabulary.py", "what to try: "): "files of results keep findings and advice in one text",
-    ("certifying/claims.py", "bets are placed on policies that"): "why nothing was proved has no code yet",
     ("confidence/likelihood.py", "the half-space that "): "the short name of a line in a picture of the region",
     ("data/counts.py", "counts were added in the order"): "files of counts say only so that data were added",
     ("data/counts.py", "both parts were planned before"): "files of counts say only so that a sum was planned",
