@@ -297,7 +297,9 @@ def conclude(
         question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    is_possible = valued.lower <= valued.upper
+    is_possible = (
+        not valued.contradiction
+    )  # other bounds that cross are an error of ours, which the certificate refuses
     certificate = make_certificate(
         learned,
         question,

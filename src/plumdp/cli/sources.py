@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.cli.errors import where_given
-from plumdp.model.expressions.polynomial import exact
 
 if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
@@ -258,6 +257,8 @@ def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) 
 
 def _value(name: str, text: str, argument: inspect.Parameter) -> int | Fraction | str:
     """Return the number that a text is, or the text itself, unless the default of the argument is a number."""
+    from plumdp.model.expressions.polynomial import exact
+
     try:
         value = exact(text)
     except ValueError:
