@@ -23,7 +23,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 70_469,
+    "lines of src/plumdp": 70_403,
     "files of src/plumdp": 349,
     "lines of src/plumdp_verify": 4_842,
     "files of src/plumdp_verify": 31,
