@@ -297,9 +297,8 @@ def conclude(
         question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    is_possible = (
-        not valued.contradiction
-    )  # other bounds that cross are an error of ours, which the certificate refuses
+    # other bounds that cross are an error of ours, which the certificate refuses
+    is_possible = not valued.contradiction
     certificate = make_certificate(
         learned,
         question,
