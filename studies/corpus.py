@@ -516,8 +516,10 @@ def read(result: Any, name: str = "") -> Iterator[tuple[str, str]]:
     elif result is None or isinstance(result, (str, bool, int, Fraction, np.integer, np.bool_)):
         yield name.removesuffix("."), str(result)
     else:
+        records = [getattr(result, each) for each in ("claim", "how", "rests_on", "beside") if hasattr(result, each)]
+        holders = [result, *records]
         for key in (*NUMBERS, *PARTS):
-            yield from read(getattr(result, key, ()), f"{name}{key}.")
+            yield from read(next((getattr(each, key) for each in holders if hasattr(each, key)), ()), f"{name}{key}.")
         policy: Any = getattr(result, "policy", None)
         if hasattr(policy, "choice"):
             yield f"{name}policy", hashed(policy.choice, policy.weights)

@@ -91,16 +91,16 @@ def bounded(experiment: Experiment, counts: TransitionCounts, sets: str) -> list
 def _bounds(certificate: Certificate, experiment: Experiment) -> Row:
     """Return the bounds of a certificate, whether the truth lies between them, and its seconds."""
     start, truth = experiment.study.model.graph.initial_state, experiment.truth
-    seconds = certificate.seconds
+    seconds = certificate.how.seconds
     return {
         "lower": certificate.lower,
         "upper": certificate.upper,
         "gap": (certificate.upper - certificate.lower) / experiment.value,
         "holds": int(certificate.lower <= truth.upper[start] and truth.lower[start] <= certificate.upper),
-        "build_seconds": certificate.stage_seconds - seconds["solver"],
+        "build_seconds": certificate.how.stage_seconds - seconds["solver"],
         "solve_seconds": seconds["solver"],
         "status": str(certificate.status),
-        "solver": str(certificate.solver),
+        "solver": str(certificate.how.solver),
     }
 
 

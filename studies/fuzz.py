@@ -3,27 +3,34 @@
     python -m studies.fuzz                              10,000 mutations for each reader
     python -m studies.fuzz --files 100 umb data.npz     100 for each of these
     python -m studies.fuzz --seed 17 umb --files 1      one again
+    python -m studies.fuzz --guided 600                 ten minutes for each, by mutations that run other lines
+    python -m studies.fuzz --files 0 umb --kept FOLDER  the files that were kept, again
 
-A mutation changes bytes, cuts the file, repeats a part, or puts a token in that has made trouble elsewhere. A reader
-may return something, or raise an error of plumdp within ten seconds of work. A line has the reader, the seed and what
-it did otherwise; the exit code is 1 if there is such a line.
+A mutation changes bytes, cuts the file, repeats a part, or puts a token in that has made trouble elsewhere. With
+``--guided`` Atheris (``pip install atheris``) mutates, and keeps in ``FOLDER/READER`` what ran lines that none had run
+before; the next run begins with that. A reader may return something, or raise an error of plumdp within ten seconds of
+work. A line has the reader, the seed and what it did otherwise, and the file is kept as ``FOLDER/READER/fault-…``; the
+exit code is 1 if there is such a line.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import chdir
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,7 +42,7 @@ from plumdp.cli import load
 from plumdp.cli.commands import COMMANDS
 from plumdp.cli.errors import FILE
 from plumdp.cli.parameters import read_defaults
-from plumdp.data.raw_logs import write_events
+from plumdp.data.text_formats import write_events
 from plumdp.model.missions.hoa import read_hoa
 from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data
@@ -73,11 +80,15 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+class TooLong(BaseException):
+    """It is none of the errors that readers turn into words."""
+
+
 def problem(read: Callable[[Path], object], file: Path) -> str:
     """Return what a reader does with a file that it should not do, or nothing."""
 
     def stop(*_: object) -> None:
-        raise TimeoutError(f"it took more than {SECONDS} s")
+        raise TooLong(f"it took more than {SECONDS} s")
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -85,7 +96,7 @@ def problem(read: Callable[[Path], object], file: Path) -> str:
         read(file)
     except Misuse:
         return ""
-    except Exception as error:
+    except (Exception, TooLong) as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -95,14 +106,14 @@ def problem(read: Callable[[Path], object], file: Path) -> str:
 
 def readers(folder: Path) -> Mapping[str, Reader]:
     """Return all readers, each with a small file."""
-    study = plumdp.case_study("betting:5")
+    study = plumdp.case_study("betting:2")
     model = study.model
-    counts = plumdp.simulate(model, study.true_point, 200, rng=1, max_steps=6)
+    counts = plumdp.simulate(model, study.true_point, 20, rng=1, max_steps=3)  # few: a result is read in 0.3 s
     learned = plumdp.learn(model, counts, objectives=[study.objective])
     certificate = plumdp.conclude(learned, study.objective)
     result = folder / "result"
     witness = plumdp.decisions.make_witness(learned, certificate)
-    certificate.save(result, model=model, counts=counts, witness=witness)
+    plumdp.write_result(certificate, result, model=model, counts=counts, witness=witness)
     plumdp.write_counts(counts, folder / "counts.parquet")
     known = plumdp.exchange.interval_model(learned)
     for name in ("model.umb", "model.drn"):
@@ -132,8 +143,8 @@ def readers(folder: Path) -> Mapping[str, Reader]:
     return {
         **{name: ((folder / name).read_bytes(), name, read) for name, read in plain.items()},
         **{name: ((result / name).read_bytes(), name, read) for name, read in inside.items()},
-        "data.npz:about": (arrays["about"].tobytes(), "about.json", partial(_read_about, arrays)),
-        "model.umb:index": (members["index.json"], "index.json", partial(_read_index, members)),
+        "data.npz-about": (arrays["about"].tobytes(), "about.json", partial(_read_about, arrays)),
+        "model.umb-index": (members["index.json"], "index.json", partial(_read_index, members)),
     }
 
 
@@ -156,8 +167,12 @@ State: 1
 
 def _read_defaults(file: Path) -> None:
     with chdir(file.parent):
-        options = {name[2:]: each for each in load("certify").params for name in each.opts if name.startswith("--")}
-        read_defaults("certify", list(COMMANDS), options)
+        read_defaults("certify", list(COMMANDS), _options())
+
+
+@cache
+def _options() -> dict[str, Any]:
+    return {name[2:]: each for each in load("certify").params for name in each.opts if name.startswith("--")}
 
 
 def _read_result(result: Path, name: str, file: Path) -> None:
@@ -195,21 +210,84 @@ def _read_index(members: Mapping[str, bytes], file: Path) -> None:
     plumdp.exchange.read_interval_model(packed)
 
 
-def fuzz(names: Sequence[str], n: int, seed: int = 0) -> list[str]:
-    """Return what readers did that they should not do, with n mutations for each."""
+def fuzz(names: Sequence[str], n: int, seed: int = 0, kept: Path | None = None) -> list[str]:
+    """Return what readers did that they should not do, with n mutations for each; keep the files, if there is where."""
     found = []
     with tempfile.TemporaryDirectory() as place:
         known = readers(Path(place))
         for name in names or known:
-            content, called, read = known[name]
-            file = Path(place) / "mutated" / called
-            file.parent.mkdir(exist_ok=True)
+            content, _, read = known[name]
+            file = _place(Path(place), known[name])
             for number in range(seed - 1, seed + n):
                 rng = random.Random(f"{name} {number}")
                 file.write_bytes(content if number < seed else mutated(content, rng))
                 if said := problem(read, file):
                     found.append(f"{name}, --seed {number}: {said}")
+                    if kept is not None:
+                        _keep(kept / name, file.read_bytes())
     return found
+
+
+def again(kept: Iterable[tuple[str, bytes]]) -> list[str]:
+    """Return what readers did that they should not do, with files that were kept, each with the name of its reader."""
+    found = []
+    with tempfile.TemporaryDirectory() as place:
+        known = readers(Path(place))
+        for name, content in kept:
+            file = _place(Path(place), known[name])
+            file.write_bytes(content)
+            if said := problem(known[name][2], file):
+                found.append(f"{name}, {digest(content)}: {said}")
+    return found
+
+
+def guided(name: str, seconds: int, kept: Path) -> None:
+    """Mutate files such that they run other lines, keep those that do, print what went wrong, and exit."""
+    import atheris
+
+    place = Path(tempfile.mkdtemp())
+    content, _, read = known = readers(place)[name]
+    file = _place(place, known)
+    file.write_bytes(content)
+    read(file)  # so that all modules are there
+    for each in gc.get_objects():
+        module = getattr(each, "__module__", None) or ""
+        if isinstance(each, FunctionType) and module.startswith("plumdp") and not module.endswith("kernels"):
+            atheris.instrument_func(each)
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "valid").write_bytes(content)
+    tokens = place / "tokens"
+    tokens.write_text("".join('"' + "".join(map("\\x{:02x}".format, token[:60])) + '"\n' for token in TOKENS))
+
+    def one(mutation: bytes) -> None:
+        file.write_bytes(mutation)
+        if said := problem(read, file):
+            print(f"{name}, {digest(mutation)}: {said}", flush=True)
+            _keep(kept, mutation)
+
+    limits = (f"-max_total_time={seconds}", f"-max_len={4 * len(content)}", "-timeout=60", "-rss_limit_mb=2048")
+    atheris.Setup(["fuzz", str(kept), f"-dict={tokens}", f"-artifact_prefix={kept}/fault-", *limits], one)
+    atheris.Fuzz()
+
+
+def _place(folder: Path, reader: Reader) -> Path:
+    """Return where the mutations for a reader are written."""
+    file = folder / "mutated" / reader[1]
+    file.parent.mkdir(exist_ok=True)
+    return file
+
+
+def _keep(folder: Path, content: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"fault-{digest(content)[:16]}").write_bytes(content)
+
+
+def _guide_all(names: Sequence[str], seconds: int, kept: Path) -> list[str]:
+    """Run each reader in a process of its own, which ends with its fuzzing; return the files that went wrong."""
+    for name in names:
+        command = [sys.executable, "-m", "studies.fuzz", name, "--kept", str(kept), "--guided", str(seconds)]
+        subprocess.run(command, check=False)
+    return [str(file) for name in names for file in (kept / name).glob("fault-*")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,8 +296,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("readers", nargs="*")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--guided", type=int, metavar="SECONDS", default=0)
+    parser.add_argument("--kept", type=Path, metavar="FOLDER", default=Path("fuzzed"))
     given = parser.parse_args(arguments)
-    found = fuzz(given.readers, given.files, given.seed)
+    if given.guided and len(given.readers) == 1:
+        guided(given.readers[0], given.guided, given.kept / given.readers[0])
+    with tempfile.TemporaryDirectory() as place:
+        names = given.readers or [*readers(Path(place))]
+    if given.guided:
+        found = _guide_all(names, given.guided, given.kept)
+    else:
+        kept = ((name, file.read_bytes()) for name in names for file in sorted((given.kept / name).glob("*")))
+        found = again(kept) + fuzz(names, given.files, given.seed, given.kept)
     print("\n".join(found) or "all readers read, or refused in words")
     return int(bool(found))
 

@@ -89,7 +89,7 @@ def widths_of(n: int, n_risks: int, seeds: int) -> dict[str, float]:
         learned, questions = learned_from(model, frame, 0.05, sampling="trajectories")
         certificates = [pl.conclude(learned, each.objective, policy=each.policy) for each in questions]
         seconds = time.process_time() - start
-        usual = [each.approximate or (np.nan, np.nan) for each in certificates]
+        usual = [each.beside.approximate or (np.nan, np.nan) for each in certificates]
         pairs = zip(ARMS, certificates, usual, strict=True)
         widths = {arm: (each.upper - each.lower) / (high - low) for arm, each, (low, high) in pairs}
         found.append({**widths, "CPU seconds": seconds})

@@ -42,7 +42,7 @@ class IntervalRecord(NamedTuple):
     @property
     def bound(self) -> float:
         """The certified value of the policy."""
-        return self.certificate.bound
+        return self.certificate.claim.bound
 
 
 def learn_by_intervals(

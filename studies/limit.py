@@ -93,7 +93,8 @@ def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Cer
     began, study = process_time(), experiment.study
     value, gradient = policy_gradient(study.model, certificate.policy.choice, study.objective, learned.estimate)
     half = normal_half_width(learned, gradient)
-    limit = replace(certificate, lower=value - half, upper=value + half)
+    ends = replace(certificate.claim, lower=value - half, upper=value + half)
+    limit = replace(certificate, claim=ends)
     return _row(experiment, LIMIT_METHOD, runs, limit, process_time() - began)
 
 

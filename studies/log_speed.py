@@ -2,6 +2,7 @@
 
     python -m studies.log_speed                                       10^8 rows in both forms (half an hour)
     python -m studies.log_speed --rows 1e7                            a few minutes
+    python -m studies.log_speed --rows 1e7 --form contexts            with and without contexts and cut-offs of runs
     python -m studies.log_speed --rows 1e9 --form transitions --repeats 1
 
 The bare query groups the rows by their columns and hands over the result: no names are looked up, nothing is checked.
@@ -17,19 +18,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
 
 import plumdp as pl
 from plumdp.data.logs import read_log
+from plumdp.data.steps import LogSteps
 from studies import timing
 
 WRITE = "--write"
 STUDY = "aircraft:50,10"
+SMALL = "aircraft:20,10"  # of few enough transitions that contexts are counted
 N_FILES = 8  # of the trajectories
 EPISODES = 40_000  # that are sampled; more rows are copies under other numbers
 
@@ -50,15 +54,16 @@ def write_transitions(folder: Path, rows: int) -> None:
         connection.execute(f"COPY ({query}) TO '{folder}/transitions.parquet'")
 
 
-def write_trajectories(folder: Path, rows: int) -> None:
+def write_trajectories(folder: Path, rows: int, name: str = STUDY) -> None:
     """Write sampled runs: in order, in order but in several files, and with the rows in no order."""
-    study = pl.case_study(STUDY)
+    study = pl.case_study(name)
     path = folder / "sample.parquet"
     pl.data.write_runs(study.model, study.true_point, EPISODES, path, rng=1, max_steps=50, form="trajectories")
-    copies = max(1, round(rows / (51 * EPISODES)))
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = '3GB'")
         connection.execute(f"CREATE TABLE sample AS SELECT * FROM '{folder}/sample.parquet'")
+        ((n,),) = connection.execute("SELECT count(*) FROM sample").fetchall()
+        copies = max(1, round(rows / n))
         for part in range(N_FILES):
             numbers = f"range({part * copies // N_FILES}, {(part + 1) * copies // N_FILES}) c(copy)"
             query = f"SELECT s.* REPLACE (copy * {EPISODES} + episode AS episode) FROM {numbers}, sample s"
@@ -71,7 +76,11 @@ def write_trajectories(folder: Path, rows: int) -> None:
             connection.execute(f"COPY ({query}) TO '{folder}/shuffled/{part}.parquet'")
 
 
-WRITERS = {"transitions": write_transitions, "trajectories": write_trajectories}
+WRITERS: dict[str, Callable[[Path, int], None]] = {
+    "transitions": write_transitions,
+    "trajectories": write_trajectories,
+    "contexts": partial(write_trajectories, name=SMALL),
+}
 
 
 def bare(files: str) -> Callable[[], int]:
@@ -101,10 +110,21 @@ def bare_lead(files: str) -> Callable[[], int]:
     return count
 
 
-def reader(files: str) -> Callable[[], int]:
+def reader(files: str, name: str = STUDY) -> Callable[[], int]:
     """Return reading the log with plumdp."""
-    model = pl.case_study(STUDY).model
+    model = pl.case_study(name).model
     return lambda: read_log(model, files).report.total
+
+
+def without_pasts(files: str) -> Callable[[], int]:
+    """Return reading the log without a look at the past of its steps: neither contexts nor cut-offs are counted."""
+    read = reader(files, SMALL)
+
+    def count() -> int:
+        with patch.object(LogSteps, "arranged", partialmethod(LogSteps.arranged, is_followed=False)):
+            return read()
+
+    return count
 
 
 def _state() -> list[str]:
@@ -117,6 +137,10 @@ WAYS: dict[str, Callable[[Path], Callable[[], int]]] = {
     "trajectories in order, read_log": lambda folder: reader(f"{folder}/ordered/*.parquet"),
     "trajectories shuffled, read_log": lambda folder: reader(f"{folder}/shuffled/*.parquet"),
     "trajectories shuffled, bare query with LEAD": lambda folder: bare_lead(f"{folder}/shuffled/*.parquet"),
+    "contexts: bare, in order": lambda folder: without_pasts(f"{folder}/ordered/*.parquet"),
+    "contexts: in order": lambda folder: reader(f"{folder}/ordered/*.parquet", SMALL),
+    "contexts: bare, shuffled": lambda folder: without_pasts(f"{folder}/shuffled/*.parquet"),
+    "contexts: shuffled": lambda folder: reader(f"{folder}/shuffled/*.parquet", SMALL),
 }
 
 
@@ -154,8 +178,10 @@ def main() -> None:
         for form in WRITERS:
             if options.form in (None, form):
                 write(form, folder, options.rows)
-                ways = [way for way in WAYS if way.startswith(form)]
-                print_table(take_turns(ways, folder, options.repeats), next(way for way in ways if "bare" in way))
+                for part in ("in order", "shuffled") if form == "contexts" else ("",):
+                    ways = [way for way in WAYS if way.startswith(form) and part in way]
+                    bare_way = next(way for way in ways if "bare" in way)
+                    print_table(take_turns(ways, folder, options.repeats), bare_way)
 
 
 def print_table(runs: dict[str, list[dict[str, float]]], reference: str) -> None:

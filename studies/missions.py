@@ -103,7 +103,7 @@ def measure(case: Case, runs: int, is_large: bool) -> dict[str, Any]:
         "seconds": seconds,
         "bounds": (certificate.lower, certificate.upper),
         "limit": limit,
-        "widths": {each.relaxation: (each.upper - each.lower) / limit for each in found},
+        "widths": {each.how.relaxation: (each.upper - each.lower) / limit for each in found},
         "policy": size / 1e6,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }

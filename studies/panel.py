@@ -151,7 +151,7 @@ def widths_of(chain: Chain, n: int, seeds: int, error: float, gaps: Sequence[int
         learned, question = learned_from(chain, model, frame, error, sampling="trajectories")
         read = time.process_time() - start
         certificate = pl.conclude(learned, question.objective)
-        low, high = certificate.approximate or (np.nan, np.nan)
+        low, high = certificate.beside.approximate or (np.nan, np.nan)
         width, seconds = certificate.upper - certificate.lower, time.process_time() - start
         found.append({"width": width, "over normal": width / (high - low), "CPU s": seconds, "of these to learn": read})
     return {str(name): float(mean) for name, mean in pd.DataFrame(found).mean().items()}
@@ -167,7 +167,7 @@ def misses(chain: Chain, n: int, error: float, seeds: Sequence[int]) -> int:
         for look in range(1, LOOKS + 1):
             log = pl.read_log(model, frame[frame.episode * LOOKS < look * n], form="transitions", order="runs")
             given = Counted(cache, log.counts, error, (question,), directions, has_paths=True)
-            if not satisfies(SETS["likelihood"](given), truth):  # as in learn, without the region
+            if not satisfies(SETS["likelihood"].make(given), truth):  # as in learn, without the region
                 missed += 1
                 break
     return missed

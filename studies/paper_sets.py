@@ -5,11 +5,10 @@ Their coverage is proved, unlike that of ``published_sets``, but likelihoods are
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from typing import Any, cast
 
-from plumdp.learning.methods import SETS
+from plumdp.learning.methods import SETS, SetKind
 from studies.l1_balls import l1_evidence
 from studies.least_squares import ellipsoid_evidence
 
-cast("MutableMapping[Any, Any]", SETS).update({"l1": l1_evidence, "ellipsoid": ellipsoid_evidence})
+cast("dict[Any, SetKind]", SETS).update({"l1": SetKind(l1_evidence), "ellipsoid": SetKind(ellipsoid_evidence)})

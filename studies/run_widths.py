@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import plumdp as pl
+from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import mean_ends
 from plumdp.data import read_whole_runs, record
 from plumdp.model import Question
@@ -82,9 +83,11 @@ def main() -> None:
     for n in (30, 100, 300, 1000, 3000):
         widths = []
         for values in (rng.random((40, n)) < 0.77).astype(float):
-            lower, upper = mean_ends(values, values, 0.05, n)
-            widths.append((upper - lower) / (NORMAL * np.sqrt(0.77 * 0.23 / n)))
-        print(f"coin 0.77, {n} runs as announced: {np.mean(widths):.2f}", flush=True)
+            seen = Tally.of(values)
+            ends = mean_ends(values, values, 0.05, n), mean_bounds(seen, seen, 0.05)
+            widths.append([(upper - lower) / (NORMAL * np.sqrt(0.77 * 0.23 / n)) for lower, upper in ends])
+        told = "{:.2f} as announced, {:.2f} with nothing announced".format(*np.mean(widths, axis=0))
+        print(f"coin 0.77, {n} runs: {told}", flush=True)
     for n in (100, 300):
         print(f"{n} runs:", ", ".join(f"{name} {width:.2f}" for name, width in widths_of(n).items()), flush=True)
 

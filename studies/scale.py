@@ -29,6 +29,7 @@ import numpy as np
 import plumdp as pl
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.parametric import ParametricMDP
+from plumdp.result.certificate import Certificate
 from studies.timing import own_command
 
 LEVELS, ACTIONS, OUTCOMES, KINDS = 200, 4, 5, 8
@@ -79,7 +80,7 @@ def sample(model: ParametricMDP) -> pl.TransitionCounts:
     return pl.simulate(model, TRUE_POINT, RUNS, rng=1, max_steps=LEVELS)
 
 
-def certify(model: ParametricMDP, counts: pl.TransitionCounts) -> pl.Certificate:
+def certify(model: ParametricMDP, counts: pl.TransitionCounts) -> Certificate:
     """Return the certificate of the expression-wise relaxation."""
     adaptive = pl.TransitionCounts(counts.graph, counts.counts, "adaptive", counts.pilot)
     return pl.certify(model, adaptive, 'Pmax=? [ F "goal" ]', relaxation="expression", confidence_set="interval")

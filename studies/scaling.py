@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumdp.base.clock import Clock
+from plumdp.base.compiled import Clock
 from plumdp.case_studies import case_study
 from plumdp.certifying.pipeline import compare
 from plumdp.data.simulate import simulate
@@ -53,7 +53,7 @@ def _run(cell: Cell) -> list[Row]:
     return [
         sizes
         | {"relaxation": name}
-        | {f"{stage}_seconds": time for stage, time in (clock.laps | dict(c.seconds)).items()}
+        | {f"{stage}_seconds": time for stage, time in (clock.laps | dict(c.how.seconds)).items()}
         for name, c in zip(RELAXATIONS, certificates, strict=True)
     ]
 

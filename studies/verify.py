@@ -22,6 +22,7 @@ from plumdp.certifying.difference import Difference
 from plumdp.decisions import verify
 from plumdp.learning.learned import Learned
 from plumdp.result.certificate import Certificate
+from plumdp.result.folder import write_result
 from plumdp.verifying.witness import propose_witness
 from studies.differences import DIFFERENCES, pairs
 from studies.experiment import prepare
@@ -92,7 +93,7 @@ def tables(name: str, _: int) -> Iterator[list[str]]:
                 yield [*about, "", "", "", "", "", "", str(error)]
                 continue
             bets = witness["bets"]
-            by = "intervals" if bets is None else "bets" if bets["joint"] is None else "bets, all rows in one norm"
+            by = "intervals" if bets is None else "bets"
             yield [*about, str(len(witness["values"]["lower"][0])), by, *costs]
 
 
@@ -108,7 +109,7 @@ def measured(
     text, _ = propose_witness(learned, certificate)
     clock.append(process_time())
     with TemporaryDirectory() as folder:
-        certificate.save(Path(folder) / "result", witness=text)
+        write_result(certificate, Path(folder) / "result", witness=text)
         broken = verify(Path(folder) / "result").broken
     clock.append(process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]

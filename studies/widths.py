@@ -171,9 +171,11 @@ def walk(n: int) -> Problem:
     return Problem(model, twin, point, 'Pmax=? [ F "top" ]', "uniform", max_steps=2000)
 
 
-def both_kinds(step_with: Any, initial: Any, labels: Any, point: Mapping[str, float]) -> tuple[Any, Any]:
+def both_kinds(
+    step_with: Any, initial: Any, labels: Any, point: Mapping[str, float], **rewards: Any
+) -> tuple[Any, Any]:
     """Return a table of unknown rows, and the model with a parameter for each number but the last of a row."""
-    table = pl.explore(step_with(lambda name, _, to: pl.unknown(*to, row=name)), initial, labels=labels)
+    table = pl.explore(step_with(lambda name, _, to: pl.unknown(*to, row=name)), initial, labels=labels, **rewards)
     known = {name: pl.parameters(name)[0] for name in point}
 
     def row(name: str, size: int, to: list[Any]) -> list[Any]:
@@ -183,7 +185,7 @@ def both_kinds(step_with: Any, initial: Any, labels: Any, point: Mapping[str, fl
     rests = {name: [known[each] for each in point if each[:-1] == name] for name in {each[:-1] for each in point}}
     sums = [1 - sum(each[1:], start=each[0]) for each in rests.values() if len(each) > 1]
     space = pl.ParameterSpace.box(dict.fromkeys(point, (0, 1)), constraints=sums)
-    return table, pl.explore(step_with(row), initial, space=space, labels=labels)
+    return table, pl.explore(step_with(row), initial, space=space, labels=labels, **rewards)
 
 
 def trial(*, compared: bool) -> Problem:

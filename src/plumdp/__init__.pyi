@@ -18,7 +18,6 @@ from .data.files import read_counts as read_counts
 from .data.files import write_counts as write_counts
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
-from .result.certificate import Certificate as Certificate
 from .learning.learn import learn as learn
 from .certifying.pipeline import certify as certify
 from .certifying.pipeline import compare as compare
@@ -31,6 +30,7 @@ from .explaining.explain import explain as explain
 from .watching.watch import watch as watch
 from .plots.draw import draw as draw
 from .reporting.page import write_report as write_report
+from .result.folder import write_result as write_result
 from .reporting.read import read_result as read_result
 from .online.loop import learn_online as learn_online
 from . import data as data

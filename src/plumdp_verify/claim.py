@@ -26,7 +26,7 @@ from .comparison import (
     read_sentence,
 )
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
-from .report import ALONE
+from .report import ALONE, OTHER_CHAIN
 
 CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
@@ -113,6 +113,8 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     status = certificate["status"].text()
     require(status in ("certified", "nothing certified"), f"verify does not know {status}")
+    for name in ("ground", "rungs"):  # runs are not among the files, so that nothing shows what they earned
+        require(name not in certificate, f"verify does not know bounds by whole runs ({name})")
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
     answer = _read_answer(certificate) if "answer" in certificate else None
@@ -150,7 +152,10 @@ def trusted_words(claim: Claim) -> Iterator[str]:
     yield from [ALONE] * claim.is_alone
     if claim.unit:
         yield f'that values are counted in "{claim.unit}"'
+    if "answer" in claim.certificate and _read_answer(claim.certificate).about == "found":
+        yield called("policy.csv", "the policy found")
     if claim.comparison is not None:
+        yield OTHER_CHAIN
         yield from (called(*each) for each in named_files(claim.certificate["comparison"]))
 
 

@@ -35,6 +35,7 @@ TABLE_LAYERS = {
 }
 TABLE_ROWS = "that its unknown rows are all that the model has"
 CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
+OTHER_CHAIN = "that the chain it is compared with is that of the property, the model and the policy in rival.csv"
 SPACE = "that rows and parameter space are those of the model"
 ALONE = "that there is no other policy, as the answer says what the value is"
 COUNTS = "that the counts are those of the data"
@@ -42,7 +43,7 @@ SETTINGS = "that the settings of the method were fixed before the data (list in 
 AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 ASKED = "that property, options and announced policies were chosen before the data were looked at"
 SETTLED = {
-    "model": (CHAIN, SPACE, TABLE_ROWS, "policy.csv", "rival.csv"),
+    "model": (CHAIN, OTHER_CHAIN, SPACE, TABLE_ROWS, "policy.csv", "rival.csv"),
     "data": ("data.npz",),
     "log": ("data.npz", COUNTS, SETTINGS),
 }

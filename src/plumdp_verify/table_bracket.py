@@ -1,10 +1,10 @@
 """From bets on temporal differences to the bracket: Statement 5 of the page "Tables of unknown rows".
 
-F(V), the logarithm of the product of all bets of a side, is below ln(1 / error) at the true values. About any centre C
+F(V), the logarithm of the product of all bets of a side, is below ln(1 / error) at the true values. About V̂
 
-    F(V)  >=  F(C) + F'(C) (V - C) - q / 2,
+    F(V)  >=  F(V̂) + F'(V̂) (V - V̂) - q / 2,
 
-and F'(C) is ± scale (first node + miss), where miss · (V - C) and q are bounded by how far V is from V̂.
+and F'(V̂) is ± scale (first node + miss), where miss · (V - V̂) and q are bounded by how far V is from V̂.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 
 from flint import arb, fmpq
 
-from .arithmetic import curvature, max_of, root, square, sums, upper_end
+from .arithmetic import curvature, max_of, square, sums, upper_end
 from .claim import Claim
 from .reading import Ball, Exact, Part, Rejected, require
 from .table_chain import TableChain, TableCounts
 from .table_deviation import ValueDeviation, column
-from .table_joint import Joint
 
 _ROUNDING = fmpq(1, 10**12)
 _LARGEST = arb(0.5)  # payoff at the true values, in size
@@ -68,24 +67,19 @@ def read_stages(part: Part, chain: TableChain, counts: TableCounts) -> list[Tabl
     ]
 
 
-def end_by_bets(part: Part, stages: Sequence[TableStage], near: ValueDeviation, joint: Joint | None, sign: int) -> Ball:
+def end_by_bets(part: Part, stages: Sequence[TableStage], near: ValueDeviation, sign: int) -> Ball:
     """Return a bound on the value of the first node, from above (sign 1) or below (sign -1), by the bets of a side."""
-    chain, n = near.chain, len(near.chain.nodes)
-    centre, scale = part["centre"].balls(n), arb(part["scale"].number())
+    scale, start = arb(part["scale"].number()), near.chain.initial
     require(bool(scale > 0), f"{part.place}: the scale is not positive")
-    start = chain.initial
     assert start is not None
     _check_small(stages, near)
-    log_product, gradient, q = _expand(stages, near, joint, centre)
+    log_product, gradient, q = _expand(stages, near)
     miss = [slope / (sign * scale) - (s == start) for s, slope in enumerate(gradient)]
     # miss · D = -weight · δ
     weight = (near.inverse.transpose() * column(miss)).entries()
     missed = near.functional(weight)
-    if joint is not None:
-        missed = missed.min(joint.functional(weight))
     won = (near.plan.log_side - log_product) / scale
-    known = sums([m * (v - c) for m, v, c in zip(miss, near.values, centre, strict=True)])
-    return centre[start] + sign * (won + q / (2 * scale) + missed) - known
+    return near.values[start] + sign * (won + q / (2 * scale) + missed)
 
 
 def _check_small(stages: Sequence[TableStage], near: ValueDeviation) -> None:
@@ -104,32 +98,27 @@ def _check_small(stages: Sequence[TableStage], near: ValueDeviation) -> None:
             require(bool(most <= _LARGEST), f"unknown row {row}: a bet may have been too large")
 
 
-def _expand(
-    stages: Sequence[TableStage], near: ValueDeviation, joint: Joint | None, centre: Sequence[Ball]
-) -> tuple[Ball, list[Ball], Ball]:
-    """Return the logarithm of the product of bets at the centre, its gradient, and q from above."""
+def _expand(stages: Sequence[TableStage], near: ValueDeviation) -> tuple[Ball, list[Ball], Ball]:
+    """Return the logarithm of the product of bets at V̂, its gradient, and q from above."""
     nodes, gamma, is_known = near.chain.nodes, arb(near.chain.discount), near.rows.is_known
-    off = [v - c for v, c in zip(near.values, centre, strict=True)]  # from the centre to V̂
-    log_product, gradient = arb(0), [arb(0)] * len(nodes)
-    moved_square, by_reach = arb(0), arb(0)
+    log_product, gradient, by_reach = arb(0), [arb(0)] * len(nodes), arb(0)
     of_square = [[arb(0)] * len(node.successors) for node in nodes]
     for stage, tied, place, n in _seen_places(stages, near):
-        payoff, moved, furthest, total = arb(0), arb(0), arb(0), arb(0)
+        payoff, furthest, total = arb(0), arb(0), arb(0)
         reach = {}
         for s in tied:
             node, w = nodes[s], stage.weight[s]
             after, closed = node.successors[place], arb(node.known[place])
-            payoff += w * (arb(node.reward) + gamma * (closed if after is None else centre[after]) - centre[s])
-            shift = gamma * (arb(0) if after is None else off[after]) - off[s]
+            ahead = closed if after is None else near.values[after]
+            payoff += w * (arb(node.reward) + gamma * ahead - near.values[s])
             reach[s] = near.distance[s] + gamma * (arb(0) if after is None else near.distance[after])
-            moved, furthest = moved + w * shift, furthest + abs(w) * (reach[s] + abs(shift))
+            furthest += abs(w) * reach[s]
             total += abs(w)
         factor = 1 + payoff
-        require(bool(factor > 0), "a bet loses all at the centre")
+        require(bool(factor > 0), "a bet loses all at the frequencies")
         log_product += n * factor.log()
         t = (1 - _LARGEST / factor).max(arb(0)).min(furthest / factor)
         each = upper_end(n * curvature(t) / square(factor))
-        moved_square += each * square(moved)
         for s in tied:
             w, after = stage.weight[s], nodes[s].successors[place]
             slope = n * w / factor
@@ -145,10 +134,7 @@ def _expand(
     largest = [_largest(of_square[s], near.rows.frequency[s]) if is_known[s] else arb(0) for s in range(len(nodes))]
     squares = zip(largest, _variances(near), near.size, strict=True)
     first = upper_end(sums([f * (variance + size * size) for f, variance, size in squares]))
-    if joint is not None:
-        first = first.min(joint.square(largest))
-    q = square(root(first + by_reach) + root(moved_square))
-    return log_product, gradient, upper_end(q)
+    return log_product, gradient, upper_end(first + by_reach)
 
 
 def _seen_places(

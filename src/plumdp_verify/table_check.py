@@ -12,7 +12,6 @@ from .report import Report
 from .table_bracket import check_ends, end_by_bets, read_stages
 from .table_chain import TableChain, read_counts, read_table_chain
 from .table_deviation import MOST_NODES, read_deviation
-from .table_joint import read_joint
 from .table_rows import read_plan, read_row_bounds
 from .table_values import check_lower, check_possible, check_upper, read_intervals
 
@@ -47,18 +46,16 @@ def check_table(claim: Claim, witness: Part, report: Report) -> Claim:
     with report.layer("values"):
         lower = check_lower(witness["values"], chain, intervals)
         upper = check_upper(witness["values"], chain, intervals)
-        near = joint = None
+        near = None
         if bets is not None and plan is not None and rows is not None:
             near = read_deviation(bets, chain, plan, rows, lower, upper)
-            joint = read_joint(bets["joint"], near) if bets["joint"].value is not None else None
     with report.layer("bracket"):
         ends = _by_intervals(chain, lower, upper)
         if bets is not None and near is not None:
             for side, found in ends.items():
                 found.append(near.values[chain.initial or 0] + SIDES[side] * near.distance[chain.initial or 0])
-            near = near if joint is None else joint.near
             for side, part in _sides(bets):
-                ends[side].append(end_by_bets(part, stages[side], near, joint, SIDES[side]))
+                ends[side].append(end_by_bets(part, stages[side], near, SIDES[side]))
         return check_ends(claim, chain, ends["lower"], ends["upper"])
 
 

@@ -49,36 +49,29 @@ class ValueDeviation:
     @property
     def of_ball(self) -> list[Ball]:
         """What a row of the ball contributes to δ at most, for each unit of the ball."""
-        return in_ball(self.rows, self.of_truth)
+        rows = self.rows
+        return [
+            mu * each / arb(n).sqrt() if inside else arb(0)
+            for mu, each, n, inside in zip(rows.mu, self.of_truth, rows.visits, rows.in_ball, strict=True)
+        ]
 
     def functional(self, weight: Sequence[Ball]) -> Ball:
-        """Return a bound on |Σ weight · δ|."""
-        of_ball = [abs(a) * b for a, b in zip(weight, self.of_ball, strict=True)]
-        return self.partly_by_rows(weight, lambda rest: self.rows.radius * norm([of_ball[s] for s in rest]))
-
-    def partly_by_rows(self, weight: Sequence[Ball], by_ball: Any) -> Ball:
         """Return a bound on |Σ weight · δ|: the largest parts row by row, others by the ball; how many is tried."""
+        of_ball = [abs(a) * b for a, b in zip(weight, self.of_ball, strict=True)]
         by_row = [upper_end(abs(a) * z) for a, z in zip(weight, self.size, strict=True)]
         order = sorted(range(len(by_row)), key=lambda s: -float(by_row[s]))
         n, best = len(order), arb("inf")
         for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
             rest = order[n_rows:]
             outside = [by_row[s] for s in rest if not self.rows.in_ball[s]]
-            best = best.min(sums([by_row[s] for s in order[:n_rows]]) + sums(outside) + by_ball(rest))
+            by_ball = self.rows.radius * norm([of_ball[s] for s in rest])
+            best = best.min(sums([by_row[s] for s in order[:n_rows]]) + sums(outside) + by_ball)
         return upper_end(best)
 
 
 def norm(numbers: Sequence[Ball]) -> Ball:
     """Return a bound on the Euclidean length of nonnegative numbers, from above."""
     return root(sums([square(x) for x in numbers]))
-
-
-def in_ball(rows: RowBounds, unit: Sequence[Ball]) -> list[Ball]:
-    """Return mu · unit / √visits in the ball, and 0 elsewhere."""
-    return [
-        mu * each / arb(n).sqrt() if inside else arb(0)
-        for mu, each, n, inside in zip(rows.mu, unit, rows.visits, rows.in_ball, strict=True)
-    ]
 
 
 def deviation_of(probability: Sequence[Ball], ahead: Sequence[Ball], discount: Exact) -> Ball:

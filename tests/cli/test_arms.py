@@ -49,7 +49,10 @@ def test_whole_runs_of_arms_decide_what_steps_do_not(started):
     one, other = (json.loads(each.out)["lower"] for each in (by_steps, by_runs))
     assert one < other < 0.55
     assert by_runs.code == 0
-    assert "whole runs rest on no probability of the model" in by_runs.out
+    of_runs, *_, of_model = json.loads(by_runs.out)["rungs"]
+    assert (of_runs["ground"], of_runs["lower"], of_model["ground"]) == ("whole runs", other, "rows")
+    assert any("have the same probabilities" in each for each in of_model["premises"])
+    assert not any("probabilities" in each or "depends only on the state" in each for each in of_runs["premises"])
     assert plumdp("report", "result").code == 0  # counts do not show runs, so that findings are kept
     single = plumdp(*started, *ASKED, *arms, "--json")
     assert json.loads(single.out)["lower"] <= 0.91 <= json.loads(single.out)["upper"]

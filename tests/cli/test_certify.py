@@ -303,7 +303,7 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     expected = certify_all(study.model, pl.read_counts(study.model, data), SEVERAL)
     found = json.loads(result.output)
     assert [(one["objective"], one["lower"], one["upper"], one["jointly"]) for one in found] == [
-        (one.objective, one.lower, one.upper, list(one.jointly)) for one in expected
+        (one.claim.objective, one.lower, one.upper, list(one.rests_on.jointly)) for one in expected
     ]
     printed = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED]).output
     heads = [line for line in printed.splitlines() if line.startswith("The policy's value")]

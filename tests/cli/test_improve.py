@@ -44,7 +44,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     study = pl.case_study("betting:5")
     same = improve(study.model, pl.read_counts(study.model, counts), study.objective)
     assert saved.lower == same.certificate.lower
-    assert saved.comparison == same.compared.comparison
+    assert saved.comparison.difference == same.compared.comparison.difference
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, ru
     checked = plumdp("verify", folder, "betting:5", "--json")
     told = json.loads(checked.out)
     assert (checked.code, told["passed"][-3:]) == (0, ["model", "data", "directions"])
-    comparison = pl.read_result(folder).comparison
+    comparison = pl.read_result(folder).comparison.difference
     assert told["sentence"].replace('"', "").endswith(comparison["sentence"])  # names are quoted
     assert comparison["policy"] == ("first" if code == 0 else "second")
 
@@ -103,7 +103,7 @@ def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path, blank_pictu
     plumdp("certify", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "-o", folder)
     assert plumdp("report", folder).code == 0
     page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
-    sentence = pl.read_result(folder).comparison["sentence"]
+    sentence = pl.read_result(folder).comparison.difference["sentence"]
     assert sentence.startswith("bet0 is better")
     assert "Better by how much" in page
     assert sentence.replace(" %", "\N{NO-BREAK SPACE}%") in page
@@ -123,7 +123,9 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(still_open, blank_pi
     assert '<body class="vacuous">' in page
     assert "Not yet known which policy is better" in page
     assert page.index("Not yet known: the value of bet1") < page.index("under bet1.")
-    widths = [high - low for low, high in (kept.comparison[name] for name in ("first", "second", "difference"))]
+    widths = [
+        high - low for low, high in (kept.comparison.difference[name] for name in ("first", "second", "difference"))
+    ]
     assert ("known better than either" in page) == (widths[2] < min(widths[:2]))
 
 

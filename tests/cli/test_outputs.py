@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from shorthand import altered
 from support import refusals
 from typer.testing import CliRunner
 
@@ -65,19 +66,19 @@ def test_other_counts_have_another_hash():
     ]
     made += [pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", pilot) for pilot in pilots]
     assert len({counts.fingerprint for counts in made}) == len(made) == 12
-    assert made[0].fingerprint == replace(COUNTS, pilot=None).fingerprint
+    assert made[0].fingerprint == replace(COUNTS, pilot=None, contexts=()).fingerprint
 
 
 def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
-    certificate().save(tmp_path / "result")
+    pl.write_result(certificate(), tmp_path / "result")
     before = (tmp_path / "result" / "certificate.json").read_text()
     (tmp_path / "result" / "policy.csv").write_text("old")
     with pytest.raises(
         pl.DataError, match=r"result already exists; choose another folder, or replace it with force=True"
     ):
-        certificate().save(tmp_path / "result")
+        pl.write_result(certificate(), tmp_path / "result")
     assert (tmp_path / "result" / "policy.csv").read_text() == "old"
-    certificate().save(tmp_path / "result", force=True)
+    pl.write_result(certificate(), tmp_path / "result", force=True)
     assert (tmp_path / "result" / "policy.csv").read_text().startswith("money,step,action")
     assert (tmp_path / "result" / "certificate.json").read_text() == before
     assert [file.name for file in tmp_path.iterdir()] == ["result"]
@@ -86,18 +87,18 @@ def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
 def test_a_folder_with_other_files_is_never_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(pl.DataError, match=r"holds other files than a result \(thesis.tex\); name another folder"):
-        certificate().save(tmp_path, force=True)
+        pl.write_result(certificate(), tmp_path, force=True)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
     """An action's name that is no text cannot be written to the file of the policy."""
-    certificate().save(tmp_path / "old")
+    pl.write_result(certificate(), tmp_path / "old")
     graph = replace(STUDY.model.graph, action_names=tuple("\ud800" for _ in STUDY.model.graph.action_names))
-    broken = replace(certificate(), policy=pl.PolicyTable(graph, certificate().policy.choice))
+    broken = altered(certificate(), policy=pl.PolicyTable(graph, certificate().policy.choice))
     for name in ("new", "old"):
         with pytest.raises(UnicodeEncodeError):
-            broken.save(tmp_path / name, force=True)
+            pl.write_result(broken, tmp_path / name, force=True)
     assert [file.name for file in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old" / "policy.csv").read_text().startswith("money,step,action")
 

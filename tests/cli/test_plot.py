@@ -26,8 +26,8 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plot")
     study, counts, certificate = explained.STUDY, explained.COUNTS, explained.certificate()
     pl.write_counts(counts, folder / "counts.parquet")
-    certificate.save(folder / "result", explained.findings())
-    certificate.save(folder / "data alone", model=study.model, counts=counts)
+    pl.write_result(certificate, folder / "result", explained.findings())
+    pl.write_result(certificate, folder / "data alone", model=study.model, counts=counts)
     return folder
 
 

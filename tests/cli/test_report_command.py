@@ -24,8 +24,8 @@ def folder(tmp_path_factory):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
     pl.write_counts(counts, folder / "counts.parquet")
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
-    certificate.save(folder / "result", model=STUDY.model, counts=counts)
-    certificate.save(folder / "bare")
+    pl.write_result(certificate, folder / "result", model=STUDY.model, counts=counts)
+    pl.write_result(certificate, folder / "bare")
     learned = pl.learn(STUDY.model, counts, objectives=[STUDY.objective])
     findings = pl.explain(learned, certificate, parts=["region", "policy"])
     write_results([(certificate, findings)] * 2, folder / "both", data=(STUDY.model, counts))
@@ -49,7 +49,7 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     again = run(folder, "{}/result")
     assert str(again.exception) == f"{file} already exists; choose another file, or replace it with --force"
     assert run(folder, "{}/result", "--force").exit_code == 0
-    certificate.save(folder / "result", force=True)
+    pl.write_result(certificate, folder / "result", force=True)
     assert not file.exists()
 
 
@@ -120,7 +120,7 @@ def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_
             main(command)
         assert ended.value.code == 0
     typed = " ".join(["plumdp certify betting:5 counts.parquet -o", str(tmp_path / "result")])
-    assert pl.read_result(tmp_path / "result").provenance["command"] == typed
+    assert pl.read_result(tmp_path / "result").rests_on.provenance["command"] == typed
     text = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     assert typed in text
     assert "What each relaxation certifies" in text

@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("watch")
     counts = pl.simulate(STUDY.model, STUDY.true_point, 3000, rng=1, max_steps=6)
     found = pl.certify(STUDY.model, counts, STUDY.objective, policy="bet1")
-    found.save(path / "result", model=STUDY.model, counts=counts)
+    pl.write_result(found, path / "result", model=STUDY.model, counts=counts)
     for name, change in (("quiet", 99), ("changed", 6)):
         (path / name).mkdir()
         for day in range(1, 13):

@@ -1,11 +1,11 @@
-"""Bets in cells of the space on data without an order or a plan leave all points that their fortunes leave.
+"""Bets in cells of the space on data without an order leave all points that their fortunes leave.
 
 Fortunes are calculated here by themselves, at points, from factors and weights that no data have a part in.
 """
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ from scipy.stats import binom
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.errors import DataError
 from plumdp.confidence import cells as method
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.cells import LENGTHS, WEIGHTS, Cells
 from plumdp.confidence.likelihood import ANNOUNCED, LevelSet, likelihood_set
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import moments_of, open_pilot
-from plumdp.data.seen import Seen
+from plumdp.learning import learn as learning
 from plumdp.region.find import find_region
 from plumdp.region.likelihood_region import around_cells
 from studies.widths import maintenance
@@ -44,16 +44,10 @@ def gradient(v):
 
 
 @cache
-def learned_from(runs, seed, *, is_ordered=False):
-    ends = [*(moments_of(runs) if is_ordered else ()), runs]
+def learned_from(runs, seed):
     truth = dict(zip("abc", TRUTH, strict=True))
-    parts = [
-        pl.simulate(problem().model, truth, b - a, rng=[seed, a], max_steps=44, pilot=False)
-        for a, b in pairwise([0, *ends])
-    ]
-    *moments, seen = np.cumsum([part.counts for part in parts], axis=0)
-    pilot = open_pilot([*map(Seen, moments)], runs, Seen(0 * seen)) if is_ordered else None
-    counts = TransitionCounts(problem().model.graph, seen, "adaptive", pilot)
+    seen = pl.simulate(problem().model, truth, runs, rng=[seed, 0], max_steps=44, pilot=False)
+    counts = TransitionCounts(problem().model.graph, seen.counts, "adaptive")
     return likelihood_set(problem().model, counts, error=ERROR, directions=lambda point: [Direction(gradient(point))])
 
 
@@ -87,13 +81,12 @@ def log_fortune(cells, v, known):
     f = table.values(v)[0]
     means = np.array([np.bincount(table.group, f * e)[table.group] for e in np.exp(factors)])
     bets = weights + (factors - np.log(means)) @ counts
-    renewed = [each.row @ v - each.offset - np.log(cells.total) for each in cells.renewed.values()]
-    return np.logaddexp.reduce([*bets, of_likelihood + cells.log_evidence - counts @ np.log(f), *renewed])
+    return np.logaddexp.reduce([*bets, of_likelihood + cells.log_evidence - counts @ np.log(f)])
 
 
-def misses(runs, seed, n, *, is_ordered=False):
+def misses(runs, seed, n):
     """Return how many of the points that bets of their cell leave are cut off, and how many of the others are."""
-    found = learned_from(runs, seed, is_ordered=is_ordered)
+    found = learned_from(runs, seed)
     (cells,), whole = found.of_kind(Cells), next(each for each in found.of_kind(LevelSet) if not each.block)
     model, rng = problem().model, np.random.default_rng(seed)
     ellipsoid = find_region(model.space, model.expressions, [whole])
@@ -109,10 +102,9 @@ def misses(runs, seed, n, *, is_ordered=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_ordered", [False, True])
 @pytest.mark.parametrize(("runs", "seed"), [(30, 1), (100, 2), (1000, 3)])
-def test_half_spaces_hold_all_points_that_the_bets_of_their_cell_leave(runs, seed, is_ordered):
-    wrong, excluded, left = misses(runs, seed, size(400, 4000), is_ordered=is_ordered)
+def test_half_spaces_hold_all_points_that_the_bets_of_their_cell_leave(runs, seed):
+    wrong, excluded, left = misses(runs, seed, size(400, 4000))
     assert wrong == 0
     assert left > 20
     assert excluded > 20
@@ -124,15 +116,6 @@ def only_the_cell_of_the_estimate(patch):
     patch.setattr(method.Partition, "meeting", lambda own, *_: meeting(own, best, best))
 
 
-def renewed_bets_have_three_times_their_weight(patch):
-    half_space = method._half_space
-
-    def more(cells, placed, near, ray, renewed):
-        return half_space(cells, placed, near, ray, renewed and replace(renewed, offset=renewed.offset - np.log(3)))
-
-    patch.setattr(method, "_half_space", more)
-
-
 def the_likelihood_has_all_of_the_weight(patch):
     def placed(own, *arguments):
         for where, each in PLACE(own, *arguments):
@@ -142,17 +125,10 @@ def the_likelihood_has_all_of_the_weight(patch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mutant", "is_ordered"),
-    [
-        (only_the_cell_of_the_estimate, False),
-        (the_likelihood_has_all_of_the_weight, False),
-        (renewed_bets_have_three_times_their_weight, True),
-    ],
-)
-def test_a_planted_error_is_found(mutant, is_ordered, monkeypatch):
+@pytest.mark.parametrize("mutant", [only_the_cell_of_the_estimate, the_likelihood_has_all_of_the_weight])
+def test_a_planted_error_is_found(mutant, monkeypatch):
     mutant(monkeypatch)
-    assert misses(100, 2, 400, is_ordered=is_ordered)[0] > 0
+    assert misses(100, 2, 400)[0] > 0
 
 
 # Games at the truth, next to the corner of eight cells
@@ -202,14 +178,19 @@ def test_bets_without_weights_are_found_out():
 
 
 @pytest.mark.slow
-def test_data_without_an_order_are_bet_on_unless_a_witness_is_asked_for():
+def test_data_without_an_order_are_bet_on_and_a_witness_of_that_is_refused(monkeypatch):
     truth = dict(zip("abc", TRUTH, strict=True))
     counts = pl.simulate(problem().model, truth, 300, rng=1, max_steps=44, pilot=False)
+    asked = {"objectives": [problem().objective], "confidence": 0.95}
+    with pytest.raises(DataError, match="witness=True: the bounds would rest on bets in cells of the space"):
+        pl.learn(problem().model, counts, **asked, witness=True)
     widths = []
-    for witness in (False, True):
-        learned = pl.learn(problem().model, counts, objectives=[problem().objective], confidence=0.95, witness=witness)
-        assert bool(learned.bounds.of_kind(Cells)) is not witness
-        assert any(ANNOUNCED in each for each in learned.assumptions) is not witness
+    for has_cells in (True, False):
+        if not has_cells:
+            monkeypatch.setattr(learning, "uses_cells", lambda *_: False)
+        learned = pl.learn(problem().model, counts, **asked, witness=not has_cells)
+        assert bool(learned.bounds.of_kind(Cells)) is has_cells
+        assert any(ANNOUNCED in each for each in learned.assumptions) is has_cells
         found = pl.conclude(learned, problem().objective)
         assert found.lower <= value(TRUTH) <= found.upper
         widths.append(found.upper - found.lower)

@@ -6,7 +6,6 @@ are, without tolerance.
 """
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from near_ties import KINDS, as_model, near_tie, policy_value, start_value
 from random_pmdps import random_counts, random_problem
 from random_products import random_product_problem
+from shorthand import altered
 from tiers import size
 
 import plumdp as pl
@@ -98,11 +98,11 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
     for seed in range(N_NESTED) if is_complete else range(N_NESTED, N_NESTED + size(24, 200)):
         model, counts, objective, policy = nested_problem(seed)
         learned = pl.learn(model, counts, confidence=0.9, confidence_set="interval", objectives=[objective])
-        found = {c.relaxation: c for c in compare(learned, objective, relaxations=NESTED, policy=policy)}
+        found = {c.how.relaxation: c for c in compare(learned, objective, relaxations=NESTED, policy=policy)}
         if "untied" in found:
             continue
         incomplete += not learned.region.table.is_complete
-        touching += any(low <= 0 for low, _ in found["expression"].parameters.values())
+        touching += any(low <= 0 for low, _ in found["expression"].rests_on.parameters.values())
         alone = pl.conclude(learned, objective, relaxation="rectangular", policy=policy)
         expression = pl.conclude(learned, objective, relaxation="expression", policy=policy)
         pairs = [
@@ -112,7 +112,7 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
             (expression, alone),
         ]
         if any(not outer.lower <= inner.lower <= inner.upper <= outer.upper for outer, inner in pairs):
-            wrong[seed] = [(c.relaxation, c.lower, c.upper) for c in (*found.values(), alone)]
+            wrong[seed] = [(c.how.relaxation, c.lower, c.upper) for c in (*found.values(), alone)]
     assert wrong == {}
     assert touching >= size(3, 20)
     assert (incomplete == 0) if is_complete else (incomplete >= size(6, 50))
@@ -123,4 +123,4 @@ def test_a_certificate_cannot_have_its_lower_bound_above_its_upper_bound():
     model, asked = as_model(imdp, objective)
     found = pl.certify(model, nothing_seen(model), asked)
     with pytest.raises(ValueError, match=re.escape("the lower bound 2.0 is above the upper bound 1.0")):
-        replace(found, lower=2.0, upper=1.0)
+        altered(found, lower=2.0, upper=1.0)

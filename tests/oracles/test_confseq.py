@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plumdp.confidence.binomial import beta_binomial
-from plumdp.confidence.bounded_means import FRACTIONS, Tally, log_capital, mean_bounds
+from plumdp.confidence.bounded_means import FRACTIONS, PARTS, Tally, log_capital, mean_bounds
 
 boundaries = pytest.importorskip("confseq.boundaries", reason="the package confseq is not installed")
 
@@ -37,7 +37,7 @@ def test_bets_on_a_mean_win_what_those_of_confseq_win(betting, mean):
     numbers = np.random.default_rng(1).beta(2, 5, 200)
     bets = [lambda x, m, f=f: np.full(len(x), f / m) for f in FRACTIONS]
     won = [betting.betting_mart(numbers, mean, lambdas_fn_positive=bet, theta=1, trunc_scale=1)[-1] for bet in bets]
-    assert log_capital(Tally.of(numbers), mean) == pytest.approx(np.log(np.mean(won)), rel=1e-9)
+    assert log_capital(Tally.of(numbers), mean) == pytest.approx(np.log(np.average(won, weights=PARTS)), rel=1e-9)
 
 
 LAWS = {

@@ -89,7 +89,7 @@ def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(
         _, model, counts, objective = problem_of(seed)
         sign = 1 if objective.direction == "max" else -1
         learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
-        rectangular, coupled = (concluded(learned, objective, name).bound for name in ("rectangular", "coupled"))
+        rectangular, coupled = (concluded(learned, objective, name).claim.bound for name in ("rectangular", "coupled"))
         if not sign * coupled >= sign * rectangular:
             wrong[seed, set_of(seed)] = rectangular, coupled
         better += coupled != rectangular

@@ -148,8 +148,12 @@ def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_
     study = pl.case_study(name)
     runs = pl.data.record(study.model, study.true_point, 300, rng=1, max_steps=20)
     write_parquet(tmp_path / "log.parquet", [runs.columns(form)])
-    for source in (spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")):
-        assert np.array_equal(read_log(study.model, source).counts.counts, runs.counts().counts)
+    sources = spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")
+    logs = [read_log(study.model, source) for source in sources]
+    for log in logs:
+        assert np.array_equal(log.counts.counts, runs.counts().counts)
+    assert logs[0].report.cut_offs == logs[1].report.cut_offs
+    assert sum(map(sum, (logs[0].report.cut_offs.cut, logs[0].report.cut_offs.over))) == (form == "trajectories") * 300
 
 
 # the printed query

@@ -236,9 +236,9 @@ def test_a_certificate_says_what_was_cut(monkeypatch):
     cut = pl.conclude(learned, made.objective, relaxation="rectangular")
     monkeypatch.setattr(row_polytopes, "_WORK", 1e9)
     whole = pl.conclude(learned, made.objective, relaxation="rectangular")
-    assert "kinds of rows" in cut.left_out
+    assert "kinds of rows" in cut.how.left_out
     assert "left out" in str(cut)
-    assert cut.to_dict()["left_out"] == cut.left_out
-    assert not whole.left_out
+    assert cut.to_dict()["left_out"] == cut.how.left_out
+    assert not whole.how.left_out
     intervals = pl.conclude(learned, made.objective, relaxation="expression")
     assert intervals.lower - 1e-9 <= cut.lower <= whole.lower + 1e-9

@@ -66,10 +66,10 @@ def found_or_given(rng, case):
 
 def claim_values(learned, case, policies, seen):
     found = compare(learned, case.objective, policy=policies[0], memory=False, precision=case.precision)
-    seen.update(f"relaxation: {one.relaxation}" for one in found)
+    seen.update(f"relaxation: {one.how.relaxation}" for one in found)
     by_policy = {}
     for one in found:
-        by_policy.setdefault(tuple(one.policy.choice.tolist()), []).append((one.relaxation, one.lower, one.upper))
+        by_policy.setdefault(tuple(one.policy.choice.tolist()), []).append((one.how.relaxation, one.lower, one.upper))
     return [Claim([np.array(policy)], (1,), bounds) for policy, bounds in by_policy.items()]
 
 
@@ -81,7 +81,7 @@ def claim_drawn(learned, case, policies, seen):
     found = compare(learned, case.objective, policy=policies[0], precision=case.precision)
     given = case.objective, learned.region, pipeline.relax(learned, "coupled")
     alone = find_coupled_bounds(case.model, policies[0], *given, precision=case.precision)
-    bounds = [(one.relaxation, one.lower, one.upper) for one in found]
+    bounds = [(one.how.relaxation, one.lower, one.upper) for one in found]
     bounds += [] if isinstance(alone, WhyNot) else [("coupled alone", alone.lower, alone.upper)]
     seen.update(f"relaxation: {name}" for name, *_ in bounds)
     seen["models with draws"] += found[-1].policy.n_drawn > 0

@@ -161,7 +161,7 @@ def outside(seed, seen):
     place = places_of(found.policy, objective.n_steps)
     slope = policy_gradient(question.model, found.policy, question.objective, learned.likely_point)[1]
     seen["certified"] += found.upper - found.lower < 0.5
-    seen["coupled"] += not found.not_coupled
+    seen["coupled"] += not found.how.not_coupled
     for at in points_of_set(rng, learned, [slope], 6):
         exact = value_of(model.graph, rows_at(model, at), objective, place)
         seen["points"] += 1

@@ -26,8 +26,7 @@ from table_cases import (
 from tiers import size
 
 from plumdp.base.errors import WhyNot
-from plumdp.tables import bracket, contraction, joint
-from plumdp.tables.joint import joined
+from plumdp.tables import bracket, contraction
 
 _HALVINGS = 7
 
@@ -40,9 +39,8 @@ class Parts:
     plan: object
     reference: object
     near: object
-    joint: object  # the bound in a norm, also if row by row is good enough; None if nothing is proved
     stages: dict  # by sign
-    expansions: dict  # by sign: the centre, and the expansion there
+    expansions: dict  # by sign
     box: tuple
 
 
@@ -55,21 +53,20 @@ def parts_of(case, lower, upper, errors=ERRORS):
         seen.update(plan=plan, reference=reference)
         return contract(plan, reference, *args)
 
-    def ended(plan, stages, near, sign, *joint):
-        def expanded(table, stages, near, centre, *joint):
-            expansions[sign] = (centre, expand(table, stages, near, centre, *joint))
-            return expansions[sign][1]
+    def ended(plan, stages, near, sign):
+        def expanded(*args):
+            expansions[sign] = expand(*args)
+            return expansions[sign]
 
         stages_of[sign], seen["near"] = stages, near
         with mock.patch.object(bracket, "_expand", expanded):
-            return end(plan, stages, near, sign, *joint)
+            return end(plan, stages, near, sign)
 
     with mock.patch.object(bracket, "contract", contracted), mock.patch.object(bracket, "bracket_end", ended):
         found = bracket.table_bounds(case.table, case.moments, errors, lower, upper)
     if isinstance(found, WhyNot):
         return None
-    joint = joined(seen["near"])
-    return Parts(found, joint=joint, stages=stages_of, expansions=expansions, box=(lower, upper), **seen)
+    return Parts(found, stages=stages_of, expansions=expansions, box=(lower, upper), **seen)
 
 
 def random_box(case, rng):
@@ -143,7 +140,6 @@ def broken(parts, case, values, *, is_full):
         "deviation": (deviation <= near.deviation + small).all(),
         "size": (np.abs(mean) <= near.size + small).all(),
         "variance": (variance <= bracket._variance(near) + small)[near.is_known].all(),
-        "norm": parts.joint is None or _norm(parts.joint, deviation) <= parts.joint.relative + small,
         "low": not is_full or ends.low is None or value >= ends.low.value - small,
         "high": not is_full or ends.high is None or value <= ends.high.value + small,
         "expansion": all(_is_above(parts, case, values, sign) for sign in (-1, 1)),
@@ -152,17 +148,12 @@ def broken(parts, case, values, *, is_full):
     return [name for name, holds in checks.items() if not holds]
 
 
-def _norm(joint, deviation):
-    """Return the norm of the deviations of D over all known rows (Statement 4)."""
-    return np.linalg.norm((deviation / joint.unit)[joint.near.is_known])
-
-
 def _is_above(parts, case, values, sign):
-    """Return whether the logarithm of the bets is at least what its expansion at the centre says."""
-    centre, at = parts.expansions.get(sign, (None, None))
+    """Return whether the logarithm of the bets is at least what its expansion says."""
+    at = parts.expansions.get(sign)
     if at is None:
         return True
-    least = at.log_product + at.gradient @ (values - centre) - at.twice_remainder / 2
+    least = at.log_product + at.gradient @ (values - parts.near.values) - at.twice_remainder / 2
     return log_of_bets(case.table, parts.stages[sign], values) >= least - 1e-9 * (1 + abs(least))
 
 
@@ -173,18 +164,18 @@ def reach(parts, case, values):
     return 0.0 if end is None else (value - ends.estimate) / (end.value - ends.estimate)
 
 
-KINDS = {  # in which part of the cases a table is near an end, and which part of the tables has a bound in the norm
-    "walks": (random_case, 0.25, 0.3),
-    "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02, 0.3),
-    "few rows with an unlucky pilot": (small_case, 0.02, 0.0),
-    "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25, 0.15),
-    "two policies side by side": (lambda seed: random_case(seed, make=paired_table), 0.25, 0.15),
-    "walks with expressions beside unknown rows": (lambda seed: random_case(seed, make=mixed_table), 0.25, 0.15),
+KINDS = {  # with the part of the cases in which a table is near an end
+    "walks": (random_case, 0.25),
+    "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02),
+    "few rows with an unlucky pilot": (small_case, 0.02),
+    "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25),
+    "two policies side by side": (lambda seed: random_case(seed, make=paired_table), 0.25),
+    "walks with expressions beside unknown rows": (lambda seed: random_case(seed, make=mixed_table), 0.25),
 }
 
 
 def look(make, seeds, n_lines=4):
-    """Return how often each bound is wrong, and how many members, norms of them and cases near an end there are."""
+    """Return how often each bound is wrong, and how many members and cases near an end there are."""
     n, wrong = Counter(), Counter()
     for seed in seeds:
         case, rng = make(seed), np.random.default_rng(10**6 + seed)
@@ -192,7 +183,6 @@ def look(make, seeds, n_lines=4):
         furthest = 0.0
         for values, is_full in members(parts, case, rng, n_lines) if parts is not None else ():
             n["members"] += 1
-            n["norms"] += parts.joint is not None
             wrong.update(broken(parts, case, values, is_full=is_full))
             furthest = max(furthest, reach(parts, case, values) if is_full else 0.0)
         n["near"] += furthest > 0.9
@@ -204,13 +194,12 @@ def look(make, seeds, n_lines=4):
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_no_bet_excludes_keep_to_every_bound(kind, part):
     """At night these are 10^5 tables in all; of walks, in every fourth case one is within a tenth of an end."""
-    make, near, in_norm = KINDS[kind]
+    make, near = KINDS[kind]
     n_cases = size(15, 230)
     wrong, n = look(make, range(n_cases * part, n_cases * (part + 1)))
     assert not wrong
     assert n["members"] > 8 * n_cases
     assert n["near"] >= int(near * n_cases)
-    assert n["norms"] >= in_norm * n["members"]
 
 
 # What each of these gets wrong is found by a few cases
@@ -256,15 +245,6 @@ def rows_bet_as_if_frequencies_were_the_reference(patch):
     patch.setattr(contraction, "row_bounds", mistaken)
 
 
-def rows_outside_of_the_core_are_left_out_of_the_norm(patch):
-    patch.setattr(joint, "_far", lambda *args: 0.0)
-
-
-def the_ball_is_left_out_of_the_norm(patch):
-    norms = joint._norms
-    patch.setattr(joint, "_norms", lambda *args: (0.0, norms(*args)[1]))
-
-
 FINDS = {  # by which kind of case, which seeds, and which bounds it is found
     a_share_counts_twice: ("walks", (1, 3, 8), {"low", "high"}),
     what_the_direction_misses_is_left_out: ("walks with a short pilot", (11, 12, 13), {"low", "high"}),
@@ -272,8 +252,6 @@ FINDS = {  # by which kind of case, which seeds, and which bounds it is found
     means_are_left_out_of_the_curvature: ("walks", (1, 7, 13), {"expansion"}),
     variance_is_that_of_the_reference: ("few rows with an unlucky pilot", (14, 22, 25, 38), {"variance"}),
     rows_bet_as_if_frequencies_were_the_reference: ("walks with a short pilot", (3, 13, 35), {"size", "distance"}),
-    rows_outside_of_the_core_are_left_out_of_the_norm: ("walks", (15,), {"norm"}),
-    the_ball_is_left_out_of_the_norm: ("walks", (1, 2, 4), {"norm"}),
 }
 
 

@@ -56,7 +56,7 @@ def require_verdict(learned, certificate, refused, folder):
             make_witness(learned, certificate)
         assert str(error.value).startswith(refused)
         return
-    certificate.save(folder, witness=make_witness(learned, certificate))
+    plumdp.write_result(certificate, folder, witness=make_witness(learned, certificate))
     report = verify(folder)
     assert report.broken is None, report.broken
 

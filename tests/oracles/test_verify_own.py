@@ -114,7 +114,9 @@ def test_counts_that_learn_gives_a_pilot_hold_as_they_were_given(tmp_path):
     model, counts = small_model(), replace(small_counts(), pilot=None, sampling="independent")
     learned = plumdp.learn(model, counts, objectives=[PROPERTY])
     certificate = plumdp.conclude(learned, PROPERTY)
-    certificate.save(tmp_path / "result", witness=make_witness(learned, certificate), model=model, counts=counts)
+    plumdp.write_result(
+        certificate, tmp_path / "result", witness=make_witness(learned, certificate), model=model, counts=counts
+    )
     for own in (None, Own(model), Own(model, counts)):
         assert looked_at(tmp_path / "result", own).broken is None
 
@@ -130,7 +132,9 @@ def test_a_file_with_a_constraint_holds_each_time(tmp_path, monkeypatch):
     assert command("simulate", "two.prism", "--at", "a=0.3,b=0.4", "--max-steps", "9", "-o", "log.parquet").code == 0
     options = "--order", "runs", "--sampling", "trajectories"
     asked = "-p", 'P=? [ F "one" ]', "-o", "result", "--witness"
-    assert command("certify", "two.prism", "log.parquet", *options, *asked).code == 0
+    assert "count the log first" in command("certify", "two.prism", "log.parquet", *options, *asked).err
+    assert command("count", "two.prism", "log.parquet", *options, "-o", "counts.parquet").code == 0
+    assert command("certify", "two.prism", "counts.parquet", *asked).code == 0
     against = "two.prism", "log.parquet", *options
     first, again = (command("verify", "result", *against) for _ in range(2))
     assert (first.code, first) == (0, again), first.out

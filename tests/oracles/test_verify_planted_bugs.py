@@ -26,7 +26,6 @@ from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import bounds as coupled_bounds
 from plumdp.solver.coupled import brackets, residual_kernels
 from plumdp.verifying import set_proof
 from plumdp.verifying.verify import look_again
@@ -126,16 +125,6 @@ def every_event_is_tried_once(patch):
     patch.setattr(set_proof, "is_tried_once", lambda graph, events: np.ones(len(events), dtype=bool))
 
 
-def remainders_are_said_to_cancel(patch):
-    """The errors of both expansions are thought to be the same, so that none is left of a difference."""
-    honest = coupled_bounds.advantage_approximations
-
-    def approximations(*args, **kwargs):
-        return [each and replace(each, below=0.0, above=0.0) for each in honest(*args, **kwargs)]
-
-    patch.setattr(coupled_bounds, "advantage_approximations", approximations)
-
-
 def the_slope_of_the_rival_has_the_wrong_sign(patch):
     honest = brackets.Approximation.__sub__
 
@@ -222,7 +211,6 @@ MADE = {  # results, with the errors that are planted and the layer that rejects
         every_event_is_tried_once: "set",
     },
     difference_of_steps: {
-        remainders_are_said_to_cancel: "bracket",
         the_slope_of_the_rival_has_the_wrong_sign: "bracket",
         equal_ends_are_subtracted: "bracket",
     },

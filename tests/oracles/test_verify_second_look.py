@@ -37,7 +37,9 @@ pytestmark = pytest.mark.slow
 def saved(folder: Path, model, counts, text=PROPERTY) -> Path:
     learned = plumdp.learn(model, counts, objectives=[text])
     certificate = plumdp.conclude(learned, text)
-    certificate.save(folder, witness=propose_witness(learned, certificate)[0], model=model, counts=learned.counts)
+    plumdp.write_result(
+        certificate, folder, witness=propose_witness(learned, certificate)[0], model=model, counts=learned.counts
+    )
     return folder
 
 
@@ -153,7 +155,7 @@ def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
     learned = plumdp.learn(model, small_counts(), objectives=[asked])
     certificate = plumdp.difference(learned, COST, "near", "twice").with_comparison()
     witness, _ = propose_witness(learned, certificate)
-    certificate.save(folder, witness=witness, model=model, counts=learned.counts)
+    plumdp.write_result(certificate, folder, witness=witness, model=model, counts=learned.counts)
     report = verify(folder)
     look_again(folder, report, Own(model))
     assert report.passed[-2:] == ["model", "data"], report.broken

@@ -9,20 +9,18 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from flint import arb, arb_mat
 from support.tiers import TIER, size
 from support.verified_results import rewrite
-from support.verified_tables import PROPERTY, counts_of, few_rows, many_rows, proposed, saved, walk
+from support.verified_tables import PROPERTY, counts_of, few_rows, proposed, saved, walk
 
 import plumdp
 from plumdp.confidence import bounds
 from plumdp.decisions import verify
-from plumdp.tables import bracket, contraction, joint, table_set
+from plumdp.tables import bracket, contraction, table_set
 from plumdp.tables.plan import BettingStage
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
-from plumdp_verify import table_deviation, table_joint
-from plumdp_verify.check import exactly
+from plumdp_verify import table_deviation
 from studies.free_rows import table_of
 
 pytestmark = pytest.mark.slow
@@ -52,11 +50,6 @@ def rows_are_too_certain(patch):
         return replace(found, beta=found.beta / 4, radius=found.radius / 4)
 
     patch.setattr(contraction, "row_bounds", bounds_of_rows)
-
-
-def norms_are_too_small(patch):
-    honest = joint.largest_norm
-    patch.setattr(joint, "largest_norm", lambda *args: honest(*args) / 2)
 
 
 def intervals_are_too_narrow(patch):
@@ -121,7 +114,7 @@ PLANTED = {  # with the layer that rejects its result, and the table
     tied_rows_are_mixed: ("bets", TIED),
     weights_look_at_all_data: ("directions", WALK),
     the_policy_is_chosen_later: ("directions", WALK),
-} | ({norms_are_too_small: ("bracket", (*many_rows(), GOOD))} if TIER == "night" else {})
+}
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
@@ -134,8 +127,7 @@ def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
 
 
 def test_without_an_error_all_layers_hold(tmp_path):
-    cases = {"many": (*many_rows(), GOOD)} | ({"walk": WALK, "few": (*few_rows(), GOOD)} if TIER == "night" else {})
-    for name, case in cases.items():
+    for name, case in {"walk": WALK, "few": (*few_rows(), GOOD)}.items():
         saved(tmp_path / name, *case)
         assert in_layer(tmp_path / name) is None
 
@@ -179,17 +171,6 @@ def test_random_tables_are_accepted_and_narrower_brackets_are_not(tmp_path, monk
                 lambda content, changed=changed: content.update(changed),
             )
             assert verify(tmp_path / "result").broken.layer == "bracket"
-
-
-def test_largest_eigenvalues_are_bounded_from_above_and_closely():
-    for seed in range(size(10, 300)):
-        rng = np.random.default_rng(seed)
-        root = rng.standard_normal((int(rng.integers(1, 12)),) * 2)
-        form, scale = root @ root.T, np.abs(rng.standard_normal(len(root))) * (rng.random(len(root)) < 0.8)
-        with exactly():
-            bound = table_joint._largest_root(arb_mat(form.tolist()), [arb(x) for x in scale])
-        truth = np.sqrt(np.linalg.eigvalsh(scale[:, None] * form * scale)[-1].clip(0))
-        assert truth * (1 - 1e-12) <= float(bound) <= truth * 1.01 + 1e-12
 
 
 @pytest.mark.parametrize("instance", ["sparse:700" if TIER == "night" else "sparse:30"])

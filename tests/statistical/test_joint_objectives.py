@@ -117,7 +117,7 @@ def test_certificates_miss_only_where_the_game_says_so():
         found = certify_all(MODEL, counts, TEXTS, confidence=1 - ERROR)
         for coin, each in enumerate(found):
             assert each.policy.action(at=0) == NAMES[coin]
-            assert len(each.jointly) == 2
+            assert len(each.rests_on.jointly) == 2
             if not each.lower <= TRUTH[coin] <= each.upper:
                 n_missed += 1
                 assert won[i, coin, :, :throw][:, -1].max() >= log(6 / HALF_SPACES) - 1e-6

@@ -12,7 +12,7 @@ from repetitions import CRITICAL, ERROR, REPETITIONS
 
 import plumdp as pl
 from plumdp.confidence import bounded_means
-from plumdp.confidence.bounded_means import FRACTIONS, Tally, log_capital
+from plumdp.confidence.bounded_means import FRACTIONS, PARTS, Tally, log_capital
 from plumdp.data.returns import choices_of, ends_of, reach_returns, reward_returns, taken_somewhere
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
@@ -51,7 +51,7 @@ def stopped(draws, mean):
         for values, truth in ((row, mean), (1 - row, 1 - mean)):
             with np.errstate(divide="ignore"):
                 factors = np.log([bounded_means.multiplied(f, values, truth) for f in FRACTIONS])
-            logs.append(np.logaddexp.reduce(np.cumsum(factors, axis=1)))
+            logs.append(np.logaddexp.reduce(np.cumsum(factors, axis=1) + np.log(PARTS)[:, None]))
         yield Tally.of(row[: 1 + int(np.argmax(np.maximum(*logs)))])
 
 

@@ -26,10 +26,13 @@ from plumdp.confidence.path_evidence import PathEvidence
 from plumdp.confidence.reward_coins import Pooled
 from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
+from plumdp.data.contexts import Context, ContextKind
 from plumdp.data.counts import Pilot
 from plumdp.data.seen import Seen
+from plumdp.fit import context_tests
 from plumdp.fit import model_fit as fit
 from plumdp.fit.cell_tests import cell_tests
+from plumdp.fit.context_tests import directed_bets, memory_tests
 from plumdp.fit.drift import PilotView, drift_tests
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.parametric import ParametricMDP
@@ -281,19 +284,18 @@ def path_bets(case: Case) -> Iterator[Fraction]:
 
 
 def bets_in_cells(case: Case) -> Iterator[Fraction]:
-    """Statement 7d: bets in the cell of the truth, the likelihood, and bets that are renewed, with their weights."""
+    """Statement 7d: bets in the cell of the truth, and the likelihood, with their weights."""
     table, truth = case.table, np.array([float(case.truth[name]) for name in case.table.names])
     nothing, gradients = (
         Pooled(np.zeros(len(table.outcomes)), np.zeros(len(table.is_class))),
         case.rng.normal(size=(2, len(truth))),
     )
-    cells = Cells(Partition(case.model, table), nothing, 0.0, lambda _: [], truth, 0.03, 0.02, {}, 0.01)
+    cells = Cells(Partition(case.model, table), nothing, 0.0, lambda _: [], truth, 0.03, 0.02)
     found = cells.partition.meeting(truth, truth)
     placed = [each for _, each in cells.place(found[0], gradients, np.arange(len(LENGTHS)))]
     if placed:
-        # what a visit makes of a likelihood ratio is at most one (Statement 1), and of renewed bets (Statement 7b)
-        others = float(placed[0].weights[-1]), cells.of_renewed / cells.total
-        means = [sum(map(Fraction, others))] * len(case.rows)
+        # what a visit makes of a likelihood ratio is at most one (Statement 1)
+        means = [Fraction(float(placed[0].weights[-1]))] * len(case.rows)
         for each in placed:
             for weight, factors in zip(each.weights.tolist(), each.factors, strict=False):
                 of_rows = case.fairness(case.of_bets(factors))
@@ -308,6 +310,41 @@ def drifts(case: Case) -> Iterator[Fraction]:
         for cell in sorted({cell for cell in cells if cell >= 0}):
             means = case.fairness(case.of_bets(drift.factors(cell)))
             yield from (mean for own, mean in zip(cells, means, strict=True) if own == cell)
+
+
+def _contexts(case: Case, once: int | None = None) -> list[Context]:
+    """Return contexts whose values the pilot has at random, and a visit with this transition after it at the first."""
+    n = case.model.graph.n_transitions
+    main = np.zeros((8, n), dtype=np.int64)
+    if once is not None:
+        main[2, once] = 1
+    rng = np.random.default_rng(case.pilot.sum())  # the same for every visit
+    drawn = [np.array([rng.multinomial(k, np.ones(8) / 8) for k in case.pilot]).T for _ in range(2)]
+    return [
+        Context.of(kind, main, pilot) for kind, pilot in zip((ContextKind.STEP, ContextKind.LAST), drawn, strict=True)
+    ]
+
+
+def memory_bets(case: Case) -> Iterator[Fraction]:
+    """Statement F2: bets that differ with the value of a context; some of the bets, on either side."""
+    bets = directed_bets(case.view, _contexts(case), error=0.001)
+    assert sum(Fraction(bet.share) for bet in bets) <= 1 + SLACK
+    outcomes = np.arange(len(case.table.outcomes))
+    for bet in bets[:: max(1, len(bets) // 12)]:
+        for level in np.unique(bet.levels):
+            yield from case.fairness(case.of_bets(bet.factors(np.full(len(outcomes), level), outcomes)))
+
+
+def memory_half_space(case: Case) -> Iterator[Fraction]:
+    """The affine function below the mean of bets on memory, at the truth after one visit, as a float."""
+    truth = np.array([float(case.truth[name]) for name in case.table.names])
+    _, row = case.rows[int(case.rng.integers(len(case.rows)))]
+    kept, fortune = Pilot(case.pilot, ratio=9.0), {}
+    for t in row:
+        shares = {"of_bets": 0.001, "of_rows": 0.001}
+        found = memory_tests(case.table, _contexts(case, t), case.view, kept, near=truth, **shares)
+        fortune[t] = Fraction(float(np.exp(found.affine.slopes @ truth + found.affine.constants).sum() / 0.001))
+    yield case.expectation(row, lambda t: fortune[t] / (1 + SLACK))
 
 
 def drift_half_spaces(case: Case) -> Iterator[Fraction]:
@@ -388,6 +425,43 @@ def _dirichlet(table, outcome, seen) -> Fraction:
         found *= prod((HALF + i for k in own for i in range(int(k))), start=Fraction(1))
         found /= prod((HALF * int(sizes[group]) + i for i in range(int(own.sum()))), start=Fraction(1))
     return found
+
+
+def memory_laws(case: Case) -> Iterator[Fraction]:
+    """Statement F1: predictions of each class, and of each row, after each value of a context.
+
+    Visits have the value 0 first, and then one that their last outcome decides.
+    """
+    twice, n = int(case.rng.integers(len(case.rows))), 8
+    for i, (choice, row) in enumerate(case.rows):
+        means = [Fraction(0), Fraction(0)]
+        for seen in product([t for t in row if case.chance[t]], repeat=1 + (i == twice)):
+            values = [0, *(1 + (t - row[0]) % (n - 1) for t in seen[:-1])]
+            counts = np.zeros((n, case.model.graph.n_transitions), dtype=np.int64)
+            np.add.at(counts, (values, list(seen)), 1)
+            context = Context.of(ContextKind.LAST, counts, 0 * counts)
+            found = context_tests._laws_of_their_own(case.table, context, 1.0)
+            cells = case.table.pool_by_cell(context.transition, context.value, context.count)
+            keys = case.table.group[cells.outcome].astype(int), np.full(len(cells.cell), choice)
+            chance = prod((case.chance[t] for t in seen), start=Fraction(1))
+            for k, (tests, owner, m) in enumerate(
+                zip(found, keys, (len(case.table.is_class), case.table.n_tied), strict=True)
+            ):
+                means[k] += chance * _fortune_of_owners(case, tests, owner, cells, m)
+        yield from means
+
+
+def _fortune_of_owners(case: Case, tests, owner, cells: CellCounts, m: int) -> Fraction:
+    """Return the product of the fortunes of all owners, each with laws of its own after each value of a context."""
+    fortune, is_class = Fraction(1), case.table.is_class[case.table.group[cells.outcome]]
+    for i, own in enumerate(tests.cell.tolist()):
+        parts = [(owner == own) & (cells.cell == value) & is_class for value in set(cells.cell.tolist())]
+        exact = prod((_dirichlet(case.table, cells.outcome[part], cells.counts[part]) for part in parts), start=1)
+        assert log(exact) - 1e-9 < tests.gained[i] + log(max(m, 1)) <= log(exact) + 1e-12
+        which = slice(tests.first[i], tests.first[i + 1])
+        chances = [case.outcome_chance[j] for j in tests.outcome[which].tolist()]
+        fortune *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
+    return fortune
 
 
 def fixed_numbers(case: Case) -> Iterator[Fraction]:
@@ -504,6 +578,9 @@ PROCESSES = (
     bets_in_cells,
     drifts,
     drift_half_spaces,
+    memory_bets,
+    memory_half_space,
+    memory_laws,
     rows,
     classes,
     fixed_numbers,

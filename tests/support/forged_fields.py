@@ -60,13 +60,17 @@ def _given(folder, *, is_table):
     asked = announcing(ask(WON, model), "placebo", announced=is_table)
     learned = plumdp.learn(model, counts, objectives=[asked], witness=True)
     certificate = plumdp.decide(learned, 'P>=0.5 [ F "won" ]', policy="placebo").answered
-    certificate.save(folder, witness=make_witness(learned, certificate), model=model, counts=learned.counts)
+    plumdp.write_result(
+        certificate, folder, witness=make_witness(learned, certificate), model=model, counts=learned.counts
+    )
 
 
 def _gain(folder):
     learned = plumdp.learn(trial(), treated(), objectives=[WON], witness=True)
     certificate = plumdp.decisions.improve(learned, WON).compared
-    certificate.save(folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts)
+    plumdp.write_result(
+        certificate, folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts
+    )
 
 
 def _net_benefit(folder):
@@ -74,7 +78,9 @@ def _net_benefit(folder):
     arms = {"drug": "drug", "placebo": "placebo"}
     found = plumdp.decisions.net_benefit(learned, WON, COST, willingness=(1, 9), strategies=arms)
     certificate = found.strategies[0].cost
-    certificate.save(folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts)
+    plumdp.write_result(
+        certificate, folder, witness=make_witness(learned, certificate), model=trial(), counts=learned.counts
+    )
 
 
 OF_TRIAL: dict[str, Any] = {"model": trial(), "counts": treated(), "keeps_data": True}
@@ -293,6 +299,13 @@ RULES = ("all texts", "all texts and the kind of policy", "names", "policies", "
 
 def said_of(kind: str, files: dict[str, Any], folder: Path, *, has_log: bool) -> tuple[bool, str]:
     """Return whether a result is verified, and what is printed of it, after hashes were written anew."""
+    report = verify(written(kind, files, folder))
+    look_again(folder, report, own(kind) if has_log else None)
+    return report.broken is None, str(report)
+
+
+def written(kind: str, files: dict[str, Any], folder: Path) -> Path:
+    """Return a new folder with the files of a result, whose hashes were written anew."""
     folder.mkdir()
     original = _made(kind)[1]
     for name in (each.name for each in original.iterdir()):
@@ -301,6 +314,4 @@ def said_of(kind: str, files: dict[str, Any], folder: Path, *, has_log: bool) ->
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / name).write_bytes(text.encode() if kept is None else kept)
     rehash(folder, files["certificate.json"])
-    report = verify(folder)
-    look_again(folder, report, own(kind) if has_log else None)
-    return report.broken is None, str(report)
+    return folder

@@ -10,6 +10,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import Seen
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.result.certificate import Certificate
 
 KINDS = ("at random", "upward", "downward", "changing")
 CONFIDENCE = 0.9
@@ -30,7 +31,7 @@ class Game:
 class Played:
     """A certificate, and bounds on true values of its policy (one for each truth) up to the precision of the solver."""
 
-    certificate: pl.Certificate
+    certificate: Certificate
     truths: list[tuple[float, float]]
 
     @property

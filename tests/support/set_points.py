@@ -107,8 +107,6 @@ def _(found: Cells, point):
                 means = np.bincount(table.group, f * e, len(visits))[visits > 0]
                 won = log_gains(table, counts, e, mixed if mixed.any() else None).sum()
                 logs.append(log(weight) + won - np.log(means) @ visits[visits > 0])
-        # what renewed bets won is at least what their half-space says
-        logs += [each.row @ v - each.offset - log(found.total) for each in found.renewed.values()]
         return np.logaddexp.reduce(logs) if logs else -inf
 
     with np.errstate(all="ignore"):

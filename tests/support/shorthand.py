@@ -1,11 +1,14 @@
 """Learns from model and counts, and asks at once: what most tests do before they look at an answer."""
 
+from dataclasses import replace
+
 import plumdp as pl
 from plumdp.certifying.improvement import with_baseline
 from plumdp.certifying.pipeline import announcing
 from plumdp.explaining.explain import learn_again
 from plumdp.model.question import ask, memory_for
 from plumdp.result.certificate import Certificates
+from plumdp.result.claim import contradicted
 
 
 def compare(
@@ -41,11 +44,24 @@ def improve(model, counts, objective, *, over="practice", announced=False, margi
     return pl.decisions.improve(learned, objective, over=over, margin=margin)
 
 
-def check_model(model, counts, *, runs=None, **learning):
+def check_model(model, counts, **learning):
     """Return the test of a model."""
-    return pl.check_model(pl.learn(model, counts, **learning), runs=runs)
+    return pl.check_model(pl.learn(model, counts, **learning))
 
 
 def explain(model, counts, certificate, **options):
     """Return the findings about a certificate."""
     return pl.explain(learn_again(model, counts, certificate), certificate, **options)
+
+
+def said(certificate):
+    """Return the fields of all records of a certificate."""
+    return {name: value for record in vars(certificate).values() for name, value in vars(record).items()}
+
+
+def altered(certificate, **told):
+    """Return a certificate with other fields in its records."""
+    assert told.keys() <= said(certificate).keys()
+    own = {name: {each: told[each] for each in vars(of) if each in told} for name, of in vars(certificate).items()}
+    found = replace(certificate, **{name: replace(of, **own[name]) for name, of in vars(certificate).items()})
+    return replace(found, claim=contradicted(found.claim, found.how, found.rests_on))

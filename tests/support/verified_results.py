@@ -113,7 +113,7 @@ def witnessed(
     learned = plumdp.learn(model, counts, objectives=[asked], witness=True, **options)
     certificate = plumdp.conclude(learned, asked, **concluding)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
-    certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
+    plumdp.write_result(certificate, folder, witness=propose_witness(learned, certificate)[0], **data)
     return certificate
 
 
@@ -135,7 +135,7 @@ def compared(
     found = plumdp.difference(learned, text, first, second, **options)
     certificate = found.with_comparison(of)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
-    certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
+    plumdp.write_result(certificate, folder, witness=propose_witness(learned, certificate)[0], **data)
     return found
 
 
@@ -146,7 +146,7 @@ def answered(folder: Path, text, *, model=None, counts=None, keeps_data=False):
     learned = plumdp.learn(model, counts, objectives=[question.objective], witness=True)
     answer = plumdp.decide(learned, question)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
-    answer.answered.save(folder, witness=propose_witness(learned, answer.answered)[0], **data)
+    plumdp.write_result(answer.answered, folder, witness=propose_witness(learned, answer.answered)[0], **data)
     return answer
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 import plumdp
 from plumdp.certifying.pipeline import announcing
 from plumdp.data import model_from_log
-from plumdp.data.counts import TransitionCounts
 from plumdp.model.question import ask
 from plumdp.verifying.witness import propose_witness
 from studies.free_rows import table_of
@@ -56,16 +55,6 @@ def without_order(counts):
 
 
 @cache
-def many_rows():
-    """A table of which the bracket needs the norm of all rows, with its data: each row was visited equally often."""
-    model, point = table_of("near:60")
-    rng, graph = np.random.default_rng(1), model.graph
-    rows = np.split(point, graph.first_transition[1:-1])
-    drawn = [rng.multinomial(4_000 if len(row) > 1 else 0, row) for row in rows]
-    return model, TransitionCounts(graph, np.concatenate(drawn), "independent")
-
-
-@cache
 def few_rows():
     """A table of ten rows, of which some are in the ball, with its data."""
     model, point = table_of("sparse:12")
@@ -83,7 +72,7 @@ def proposed(model, counts, text=PROPERTY, *, policy=None, memory=True, confiden
 def saved(folder, model, counts, text=PROPERTY, **options):
     """Save a certificate with its witness and data, and return the certificate."""
     learned, certificate, text_of_witness, _ = proposed(model, counts, text, **options)
-    certificate.save(folder, witness=text_of_witness, model=model, counts=learned.counts)
+    plumdp.write_result(certificate, folder, witness=text_of_witness, model=model, counts=learned.counts)
     return certificate
 
 

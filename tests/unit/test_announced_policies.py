@@ -74,8 +74,8 @@ def test_bets_are_placed_across_the_difference_of_both_gradients(policies):
 def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_again_without_them(counts):
     learned = pl.learn(MODEL, counts, objectives=[Question(MODEL, ASKED, against="uniform")])
     certificate = pl.conclude(learned, ASKED)
-    assert GIVEN in certificate.assumptions
-    assert GIVEN not in pl.certify(MODEL, counts, ASKED).assumptions
+    assert GIVEN in certificate.rests_on.assumptions
+    assert GIVEN not in pl.certify(MODEL, counts, ASKED).rests_on.assumptions
     with pytest.raises(pl.DataError, match="the question has no text, so that it cannot be learned again"):
         learn_again(MODEL, counts, certificate)
 
@@ -195,14 +195,14 @@ def test_models_that_are_seen_as_tables_bet_on_given_policies_with_the_word_only
 
 
 def require_no_bets(found):
-    assert not any("as you stated" in each for each in found.assumptions)
-    assert found.not_coupled.startswith(WHY)
-    assert "statistics" not in found.gap
+    assert not any("as you stated" in each for each in found.rests_on.assumptions)
+    assert found.how.not_coupled.startswith(WHY)
+    assert "statistics" not in found.beside.gap
 
 
 def require_bets(found):
-    assert SAID in found.assumptions
-    assert found.gap["statistics"] > 0
+    assert SAID in found.rests_on.assumptions
+    assert found.beside.gap["statistics"] > 0
 
 
 @pytest.mark.slow
@@ -229,7 +229,7 @@ def test_the_word_needs_a_policy_and_practice_needs_no_word():
 
 def test_practice_is_bet_on_by_the_first_data_and_nobody_has_to_vouch_for_it():
     better = improve(table(), data(), REACH)
-    assert better.difference.second.gap["statistics"] > 0
+    assert better.difference.second.beside.gap["statistics"] > 0
     assert not any("as you stated" in each for each in better.assumptions)
 
 
@@ -243,7 +243,7 @@ def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make,
     days = [data(), data(n=1000)] if is_table else []
     days = days or [pl.simulate(model, study.true_point, 1000, rng=i, max_steps=6) for i in (1, 2)]
     found = pl.certify(model, days[0], asked)
-    found.save(tmp_path / "result")
+    pl.write_result(found, tmp_path / "result")
     saved = pl.read_result(tmp_path / "result", model).policy
     alone = pl.read_policy(model, tmp_path / "result" / "policy.csv")
     whole = days[0] + days[1]
@@ -254,7 +254,7 @@ def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make,
             ):
                 pl.certify(model, counts, asked, policy=policy, announced=True)
     other = pl.certify(model, days[1], asked, policy=found.policy, announced=True)
-    assert any("as you stated" in each for each in other.assumptions)
+    assert any("as you stated" in each for each in other.rests_on.assumptions)
 
 
 @pytest.mark.slow
@@ -266,7 +266,7 @@ def test_a_policy_that_data_before_the_first_bets_chose_may_be_announced_to_a_ta
     assert np.array_equal(first.counts, counts.pilot.moments[counts.pilot.first_bets])
     mine = pl.certify(model, first, REACH, relaxation="interval").policy
     found = pl.certify(model, counts, REACH, policy=mine, announced=True)
-    assert found.gap["statistics"] > 0
+    assert found.beside.gap["statistics"] > 0
     early = data(n=1000)
     shorter = TransitionCounts(model.graph, early.counts, "trajectories", early.pilot, parts=counts.parts)
     with pytest.raises(pl.DataError, match="cannot be announced"):  # bets begin after 64 of 1,000 runs
@@ -327,7 +327,7 @@ def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_re
     asked = Question(study.model, study.objective, policy="bet0")
     found = pl.conclude(known, asked)
     assert (found.lower, found.upper) == pytest.approx((10, 10), abs=1e-3)  # whoever bets nothing keeps ten
-    assert found.options["policy"] == "given"
+    assert found.how.options["policy"] == "given"
     with pytest.raises(pl.DataError, match="the question is about a difference"):
         pl.conclude(known, Question(study.model, study.objective, against="bet0"))
 

@@ -45,7 +45,7 @@ def half_width(share, n):
 @pytest.mark.parametrize("kind", ["likelihood", "table"])
 def test_the_interval_of_one_coin_is_that_of_textbooks(kind):
     found = pl.certify(MODEL, thrown(MODEL), GOAL, policy="one", confidence=0.95, confidence_set=kind)
-    low, high = found.approximate
+    low, high = found.beside.approximate
     assert (low + high) / 2 == pytest.approx(0.7, abs=1e-3)
     assert (high - low) / 2 == pytest.approx(half_width(0.7, 1000), rel=0.01)
     assert found.lower < low < high < found.upper
@@ -71,8 +71,8 @@ def test_what_two_policies_share_cancels(kind):
 
 def test_without_data_there_is_none():
     found = pl.certify(MODEL, thrown(MODEL, (0, 0), (0, 0)), GOAL, policy="one")
-    assert found.approximate is None
-    assert "approximately" not in dict(found.facts())
+    assert found.beside.approximate is None
+    assert "approximately" not in dict(found.page().facts)
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_a_value_that_depends_on_rows_with_hidden_paths_has_the_interval_of_what
     learned = pl.learn(model, thrown(model), objectives=[GOAL], confidence=0.95)
     assert len(learned.table.paths.rows) == 1
     for policy, chance in (("one", 0.7), ("two", 0.4)):
-        low, high = pl.conclude(learned, GOAL, policy=policy).approximate
+        low, high = pl.conclude(learned, GOAL, policy=policy).beside.approximate
         assert (high - low) / 2 == pytest.approx(half_width(chance, 1000), rel=0.02)
 
 
@@ -91,7 +91,7 @@ def test_a_value_that_depends_on_rows_without_a_likelihood_has_none():
     model = coins(p, (p - q) ** 2)
     learned = pl.learn(model, thrown(model), objectives=[GOAL])
     assert len(learned.table.left_out) == 1
-    found = {each: pl.conclude(learned, GOAL, policy=each).approximate for each in ("one", "two")}
+    found = {each: pl.conclude(learned, GOAL, policy=each).beside.approximate for each in ("one", "two")}
     assert found["one"] is not None
     assert found["two"] is None
 
@@ -108,5 +108,5 @@ def test_an_outcome_that_was_never_seen_widens_nothing():
     space = pl.ParameterSpace.simplex("p", "q")
     model = pl.explore(step, {"at": "start"}, space=space, labels={"won": lambda s: s.at == "won"})
     frame = pd.DataFrame({"at": "start", "action": "throw", "next_at": ["won"] * WINS + ["lost"] * LOSSES})
-    low, high = pl.certify(model, pl.read_log(model, frame), GOAL, confidence=0.95).approximate
+    low, high = pl.certify(model, pl.read_log(model, frame), GOAL, confidence=0.95).beside.approximate
     assert (high - low) / 2 == pytest.approx(half_width(0.7, 1000), rel=0.01)

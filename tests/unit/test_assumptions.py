@@ -261,7 +261,7 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
 }  # fmt: skip
-BELOW = {"learn_online", "write_report", "explain", "explain_result", "read_result", "interval_model"}
+BELOW = {"learn_online", "write_report", "write_result", "explain", "explain_result", "read_result", "interval_model"}
 BELOW |= {"watch"}  # in test_watch.py
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
@@ -363,14 +363,14 @@ def test_learning_while_acting_says_what_it_rests_on(tmp_path):
     for where, each in {"fresh": run, "kept": pl.online.read_record(tmp_path / "record.json")}.items():
         require_needed(of_html(each._repr_html_()), needed, where)
         require_needed(each.assumptions, needed, where)
-    require_needed(pl.conclude(records[-1].learned, GOAL).assumptions, needed, "certificate")
+    require_needed(pl.conclude(records[-1].learned, GOAL).rests_on.assumptions, needed, "certificate")
 
 
 @pytest.mark.slow
 def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     of_kind = case("broken")
     found = improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)
-    found.compared.save(tmp_path / "result", model=of_kind.model, counts=of_kind.counts)
+    pl.write_result(found.compared, tmp_path / "result", model=of_kind.model, counts=of_kind.counts)
     pl.write_report(*explain_result(tmp_path / "result", parts=["policy"]), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     require_needed(of_report(page), of_kind.now | {"practice"}, "report")

@@ -10,6 +10,7 @@ from scipy.stats import beta
 from plumdp.confidence import bounded_means
 from plumdp.confidence.bounded_means import (
     FRACTIONS,
+    PARTS,
     Tally,
     log_capital,
     mean_bounds,
@@ -26,12 +27,12 @@ LAWS = [  # probabilities of numbers between 0 and 1
 def exact_capital(seen, mean):
     """Return the capital in exact fractions, one number after the other."""
     total = Fraction(0)
-    for fraction in map(Fraction, FRACTIONS):
-        capital = Fraction(1)
+    for fraction, part in zip(map(Fraction, FRACTIONS), PARTS, strict=True):
+        capital = Fraction(part, sum(PARTS))
         for value, n in zip(seen.value.tolist(), seen.n.tolist(), strict=True):
             capital *= (1 + fraction / mean * (Fraction(value) - mean)) ** n
         total += capital
-    return total / len(FRACTIONS)
+    return total
 
 
 def coin_tally(heads, n):

@@ -22,8 +22,7 @@ import plumdp
 import plumdp as pl
 from plumdp.base import compiled
 from plumdp.base import compiled as module
-from plumdp.base.clock import Clock
-from plumdp.base.compiled import prefetch
+from plumdp.base.compiled import Clock, prefetch
 
 FACTOR = 2.0
 

@@ -14,7 +14,7 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.sets import Evidence, whole_set
 from plumdp.learning.learn import learn
-from plumdp.learning.methods import SETS, TABLE, Sets
+from plumdp.learning.methods import SETS, SetKind, Sets
 from plumdp.model import free_rows
 from plumdp.relaxation.relax import relaxations_of
 
@@ -38,7 +38,7 @@ def test_the_table_has_every_kind_that_users_may_name():
     assert tuple(SETS)[:3] == get_args(Sets)  # the others are those of studies
 
 
-KINDS = [kind for kind in SETS if kind != TABLE]  # of a model with parameters
+KINDS = [kind for kind in SETS if not SETS[kind].is_of_tables]  # of a model with parameters
 
 
 def test_tables_have_sets_of_tables_alone():
@@ -113,10 +113,10 @@ def known_box(given):
 
 def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     """Both coins are tossed: the value lies between 3/8 squared and 5/8 squared, whichever relaxation is taken."""
-    monkeypatch.setitem(SETS, "box", known_box)
+    monkeypatch.setitem(SETS, "box", SetKind(known_box))
     model, counts = two_coins()
     found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
-    assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular", "coupled"]
+    assert [each.how.relaxation for each in found] == ["parameter", "expression", "rectangular", "coupled"]
     for each in found:
-        assert (each.status, each.confidence_set) == ("certified", "a box that is known")
+        assert (each.status, each.how.confidence_set) == ("certified", "a box that is known")
         assert (each.lower, each.upper) == (pytest.approx(9 / 64), pytest.approx(25 / 64))

@@ -80,15 +80,23 @@ def test_a_coin_written_one_half_and_seen_heads_99_times_of_100_contradicts_the_
         model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), confidence_set=sets, precision=1e-9
     )
     assert certificate.status == "model contradicted"
-    assert certificate.reason.split("; ")[0] == (  # what tests of all rows say comes behind it
+    assert certificate.claim.reason.split("; ")[0] == (  # what tests of all rows say comes behind it
         "state (x=0), action '0', successor (x=10): the model says 0.5, seen 890,000 of 900,000 times "
         "(between 0.988 and 0.99 with confidence 99.9 %)"
     )
     lower, upper = beta_binomial(890_000, 900_000, 0.025 * (1 - 0.999))
-    assert certificate.relaxation == "untied"
-    assert certificate.parameters == {}
+    assert certificate.how.relaxation == "untied"
+    assert certificate.rests_on.parameters == {}
     assert certificate.lower == pytest.approx(float(lower), abs=1e-8)
     assert certificate.upper == pytest.approx(float(upper), abs=1e-8)
+
+
+def test_a_number_that_only_its_own_interval_contradicts_is_no_sign_of_memory():
+    model = rows_model((0.5, 0.5))
+    certificate = pl.certify(model, counts_of(model, (560, 440), sampling="independent"), goal(model), confidence=0.9)
+    assert certificate.claim.reason.startswith(
+        "state (x=0), action '0', successor (x=10): the model says 0.5, seen 560"
+    )
 
 
 @pytest.mark.parametrize(
@@ -402,7 +410,7 @@ def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, s
         seen = tuple(round(900_000 * share) for share in (heads, *[rest] * (n_transitions - 1)))
         certificate = pl.certify(model, counts_of(model, seen, sampling=sampling), goal(model), confidence_set=sets)
         assert certificate.status == "model contradicted"
-        assert any(text.startswith("no parameters fit ") for text in certificate.reason.split("; "))
+        assert any(text.startswith("no parameters fit ") for text in certificate.claim.reason.split("; "))
 
 
 @pytest.mark.parametrize("sets", SETS)

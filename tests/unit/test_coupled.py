@@ -12,19 +12,16 @@ import plumdp as pl
 from plumdp.base.errors import ModelError, WhyNot
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
-from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
+from plumdp.region.ball import ball_around, ball_around_box
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import (
-    Bracket,
-    BracketEnd,
     Expandable,
     as_brackets,
     expandable,
-    intersection,
     setting_of,
 )
 from plumdp.solver.coupled.chain import policy_chain
@@ -278,15 +275,6 @@ def test_the_ball_of_an_ellipsoid_is_the_ellipsoid():
     assert np.linalg.svd(ball.factor)[1] == pytest.approx([0.05, 0.05], rel=1e-6)
 
 
-def test_the_ball_of_a_simplex_touches_its_corners():
-    region = build_region(pl.ParameterSpace.simplex("a", "b", "c"), (), (), ())
-    ball = ball_around(region, 3)
-    corners = np.vstack([np.zeros(3), np.eye(3)])
-    lengths = np.linalg.norm(np.linalg.solve(ball.factor, (corners - ball.centre).T), axis=0)
-    assert lengths == pytest.approx(np.ones(4), abs=0.005)
-    assert lengths.max() <= 1
-
-
 def test_a_box_of_width_zero_has_a_ball():
     ball = ball_around_box(np.array([0.5, 0.1]), np.array([0.5, 0.3]))
     assert ball.factor[0, 0] > 0
@@ -339,32 +327,3 @@ def test_the_ball_of_an_ellipsoid_of_parameters_and_products_is_its_shadow():
     shadows = 0.5 * (root @ (x / np.linalg.norm(x, axis=0)))[:2]
     lengths = np.linalg.norm(np.linalg.solve(ball.factor, shadows - ball.centre[:, None]), axis=0)
     assert 0.99 < lengths.max() <= 1
-
-
-def test_an_ellipsoid_that_sticks_out_of_the_space_has_a_smaller_ball():
-    """The ellipsoid is 10 long and 0.02 wide, and the space of length one: in it the ball need not be much longer."""
-    p, q = pl.parameters("p", "q")
-    model = ladder(pl.ParameterSpace.unit("p", "q"), [p, q])
-    whole = build_region(model.space, (), (), ())
-    matrix = np.diag([1 / 25, 10_000.0])
-    region = build_ellipsoid(np.array([0.5, 0.5]), matrix, 1.0, within=whole)
-    assert np.linalg.svd(ball_around(region, 2).factor)[1].max() == pytest.approx(5)
-    ball = smaller_ball(region, ball_around(region, 2))
-    points = np.array([[x, 0.5 + y] for x in (0, 0.5, 1) for y in (-0.00994, 0, 0.00994)])
-    assert np.linalg.norm(np.linalg.solve(ball.factor, (points - ball.centre).T), axis=0).max() <= 1
-    assert np.sort(np.linalg.svd(ball.factor)[1]) == pytest.approx([0.0145, 0.7], rel=0.2)
-
-
-def test_the_parts_of_a_width_sum_to_it_also_if_its_ends_are_about_two_centres():
-    def bracket(middle, below, above):
-        low = BracketEnd(middle - sum(below), *below, "first order")
-        return Bracket(low, BracketEnd(middle + sum(above), *above, "first order"), middle)
-
-    one, other = (
-        bracket(0.5, (0.0625, 0.03125, 0.0), (0.25, 0.125, 0.0)),
-        bracket(0.5625, (0.25, 0.0, 0.0), (0.125, 0.0, 0.0)),
-    )
-    best = intersection([one, other])
-    assert (best.low.value, best.high.value) == (0.40625, 0.6875)
-    ends = (best.low, best.high)
-    assert sum(end.statistics + end.remainder + end.rounding for end in ends) == best.width

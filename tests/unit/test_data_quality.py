@@ -59,10 +59,10 @@ CONTRADICTIONS = {
 def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case):
     read, reason = CONTRADICTIONS[case]
     certificate = pl.certify(COIN, read(), HEADS)
-    assert (certificate.status, certificate.reason) == ("model contradicted", reason)
+    assert (certificate.status, certificate.claim.reason) == ("model contradicted", reason)
     assert (certificate.lower, certificate.upper) == (-math.inf, math.inf)
-    assert certificate.assumptions == ()
-    written = json.loads(certificate.to_json())
+    assert certificate.rests_on.assumptions == ()
+    written = json.loads(json.dumps(certificate.to_dict()))
     assert (written["lower"], written["upper"]) == (None, None)
 
 
@@ -72,8 +72,13 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
     assert certificate.headline == (
         "MODEL CONTRADICTED: 1,000 rows of the data show what the model says cannot happen. No bound is claimed."
     )
-    assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.facts()
-    assert {label for label, _ in certificate.facts()} == {"objective", "data", "because", ""}  # no set, no relaxation
+    assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.page().facts
+    assert {label for label, _ in certificate.page().facts} == {
+        "objective",
+        "data",
+        "because",
+        "",
+    }  # no set, no relaxation
     assert {each.status for each in compare(COIN, log, HEADS)} == {"model contradicted"}
 
 
@@ -96,7 +101,7 @@ def test_a_contradiction_travels_with_the_counts(way, tmp_path):
         counts = counts + pl.TransitionCounts(COIN.graph, [1, 1, 0, 0], "independent")
         assert ("data", "4 steps; 3 rows of transitions: 2 matched, 1 rejected") in pl.certify(
             COIN, counts, HEADS
-        ).facts()
+        ).page().facts
     assert pl.certify(COIN, counts, HEADS).status == "model contradicted"
 
 
@@ -114,11 +119,11 @@ UNREADABLE = {
 def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_is_said(case):
     certificate = pl.certify(COIN, UNREADABLE[case](), HEADS)
     assert certificate.status == "certified"
-    assert certificate.data_quality.unreadable == 1
-    assert certificate.assumptions[-1] == (
+    assert certificate.rests_on.data_quality.unreadable == 1
+    assert certificate.rests_on.assumptions[-1] == (
         "whether a row of the log is readable does not depend on the outcome of a step (1 row was left out)"
     )
-    assert ("data", "51 rows of transitions: 50 matched, 1 rejected") in certificate.facts()
+    assert ("data", "51 rows of transitions: 50 matched, 1 rejected") in certificate.page().facts
 
 
 def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
@@ -126,7 +131,7 @@ def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
     log = pl.read_log(COIN, pd.DataFrame(rows | {"action": "go"}), on_unmatched="report")
     certificate = pl.certify(COIN, log, HEADS)
     assert certificate.status != "model contradicted"
-    assert certificate.assumptions[-1].endswith("(3 rows were left out)")
+    assert certificate.rests_on.assumptions[-1].endswith("(3 rows were left out)")
 
 
 ABSENCES = {
@@ -146,7 +151,7 @@ ABSENCES = {
 def test_no_data_are_called_no_data(case):
     data, why = ABSENCES[case]
     certificate = pl.certify(COIN, data(), HEADS)
-    assert (certificate.status, certificate.reason) == ("nothing certified", why)
+    assert (certificate.status, certificate.claim.reason) == ("nothing certified", why)
     assert certificate.headline == f"Nothing certified: {why}."
 
 
@@ -156,15 +161,15 @@ def test_what_the_space_alone_says_is_certified_without_data():
     certificate = pl.certify(BIASED, nothing, pl.parse_property('Pmax=? [ F "heads" ]', BIASED))
     assert certificate.status == "certified"
     assert certificate.lower == pytest.approx(0.25)
-    assert ("data", "0 steps") in certificate.facts()
+    assert ("data", "0 steps") in certificate.page().facts
 
 
 def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     certificate = pl.certify(COIN, throws(*[1] * 60, *[2] * 40), HEADS)
-    assert certificate.guarantee == "finite-sample, anytime"
-    assert certificate.assumptions[-1] == COMPLETE
-    assert not [text for text in certificate.assumptions if "stopped" in text]  # which is not assumed
-    assert "whenever you stopped" in dict(certificate.facts())["confidence set"]
+    assert certificate.claim.guarantee == "finite-sample, anytime"
+    assert certificate.rests_on.assumptions[-1] == COMPLETE
+    assert not [text for text in certificate.rests_on.assumptions if "stopped" in text]  # which is not assumed
+    assert "whenever you stopped" in dict(certificate.page().facts)["confidence set"]
 
 
 # which steps are in the data
@@ -204,7 +209,7 @@ def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(tmp_pat
     ]
     counts += [kept(counts[2], tmp_path / "counts.parquet"), SIMULATED["simulate"](1) + runs_of_coin(9)]
     for data in counts:
-        assumptions = pl.certify(COIN, data, HEADS).assumptions
+        assumptions = pl.certify(COIN, data, HEADS).rests_on.assumptions
         assert COMPLETE in assumptions
         assert UNCONFOUNDED not in assumptions  # a coin has no actions
 
@@ -213,7 +218,7 @@ def test_certificates_of_models_with_choices_say_that_nobody_knew_more_than_the_
     study = pl.case_study("betting:5")
     seen = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=6).counts
     data = pl.TransitionCounts(study.model.graph, seen, "adaptive")
-    assert {COMPLETE, UNCONFOUNDED} <= {*pl.certify(study.model, data, study.objective).assumptions}
+    assert {COMPLETE, UNCONFOUNDED} <= {*pl.certify(study.model, data, study.objective).rests_on.assumptions}
 
 
 @pytest.mark.parametrize("way", SIMULATED)
@@ -221,7 +226,9 @@ def test_steps_that_plumdp_made_and_counted_are_all_there(way, tmp_path):
     counts = SIMULATED[way](1)
     for data in (counts, kept(counts, tmp_path / "counts.parquet"), counts + SIMULATED[way](2)):
         assert not [
-            text for text in pl.certify(COIN, data, HEADS).assumptions if "missing" in text or "chose" in text.split()
+            text
+            for text in pl.certify(COIN, data, HEADS).rests_on.assumptions
+            if "missing" in text or "chose" in text.split()
         ]
 
 
@@ -229,20 +236,21 @@ def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
     counts = runs_of_coin(1000, 12)
     for data in (counts, kept(counts, tmp_path / "counts.parquet")):
         certificate = pl.certify(COIN, data, HEADS)
-        assert certificate.assumptions[-1] == (
+        assert certificate.rests_on.assumptions[-1] == (
             f"{COMPLETE} (12 of 1,012 runs end before the outcome of their last action)"
         )
-        facts = dict(certificate.facts())
+        facts = dict(certificate.page().facts)
         assert facts["data"] == (
             "2,012 rows of trajectories: 1,000 matched, 1,012 last rows of runs (12 cut off), 0 rejected"
         )
-        assert json.loads(certificate.to_json())["data_quality"]["report"]["rows"]["cut off"] == 12
+        assert json.loads(json.dumps(certificate.to_dict()))["data_quality"]["report"]["rows"]["cut off"] == 12
 
 
 @pytest.mark.slow
 def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_path):
     said = "that 300 of 400 runs end before the outcome of their last action has nothing to do with that outcome"
     counts = runs_of_coin(100, 300, cut_off="unrelated")
+    complete = f"{COMPLETE} (300 of 400 runs that began step 1 were cut off in it)"
     others = throws(*[1] * 60).counts
     for data in (
         counts,
@@ -251,11 +259,15 @@ def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_pa
         others + kept(counts, tmp_path / "2.parquet"),
     ):
         certificate = pl.certify(COIN, data, HEADS)
-        assert certificate.assumptions[-2:] == (COMPLETE, f"{said} (assumed; cut_off= says so)")
-        certificate.save(tmp_path / "result", force=True)
-        assert pl.read_result(tmp_path / "result").assumptions == certificate.assumptions
+        assert certificate.rests_on.assumptions[-2:] == (complete, f"{said} (assumed; cut_off= says so)")
+        pl.write_result(certificate, tmp_path / "result", force=True)
+        assert pl.read_result(tmp_path / "result").rests_on.assumptions == certificate.rests_on.assumptions
     more = counts + runs_of_coin(1000)
-    assert pl.certify(COIN, more, HEADS).assumptions[-1].startswith("that 300 of 1,400 runs end before the outcome of ")
+    assert (
+        pl.certify(COIN, more, HEADS)
+        .rests_on.assumptions[-1]
+        .startswith("that 300 of 1,400 runs end before the outcome of ")
+    )
     assert report_from(json.loads(json.dumps(counts.report.to_dict()))).cut_off == "unrelated"
     assert runs_of_coin(100, cut_off="unrelated").report.cut_off is None  # there is nothing to say
 
@@ -276,7 +288,7 @@ def test_copies_that_were_left_out_are_an_assumption():
     rows = pd.DataFrame({"episode": [1, 2, 2], "step": 0, "x": 0, "action": "go", "next_x": [1, 2, 2]})
     for log, n in ((rows, "1 row was"), (pd.concat([rows, rows]), "4 rows were")):
         certificate = pl.certify(COIN, pl.read_log(COIN, log), HEADS)
-        assert certificate.assumptions[-1] == (
+        assert certificate.rests_on.assumptions[-1] == (
             f"rows of the log with the same run, step and values are copies of one row ({n} left out)"
         )
 
@@ -286,14 +298,14 @@ def test_the_provenance_of_a_sum_lists_all_its_data(tmp_path):
         (tmp_path / name).write_text(f"x,action,next_x\n0,go,{x}\n")
     a, b = (pl.read_log(COIN, tmp_path / name).counts for name in ("a.csv", "b.csv"))
     both = sum([kept(a, tmp_path / "a.parquet"), throws(1, 2).counts, SIMULATED["simulate"](1), b])
-    provenance = pl.certify(COIN, both, HEADS).provenance
+    provenance = pl.certify(COIN, both, HEADS).rests_on.provenance
     assert [value.partition(":")[0] for key, value in provenance.items() if key.startswith("data ")][:4] == [
         str(tmp_path / "a.csv"),
         str(tmp_path / "b.csv"),
         "2 steps not read from a file",
         "100 simulated steps",
     ]
-    assert "data 1" not in pl.certify(COIN, throws(1, 2), HEADS).provenance
+    assert "data 1" not in pl.certify(COIN, throws(1, 2), HEADS).rests_on.provenance
 
 
 # reports

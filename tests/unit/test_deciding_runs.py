@@ -53,7 +53,7 @@ def test_as_many_runs_as_predicted_tell_and_a_tenth_of_them_do_not(told):
 
 
 def test_the_gain_is_the_difference_of_both_values_at_the_estimate(few, told):
-    values = [pl.conclude(few, STUDY.objective, policy=policy).estimated_value for policy in ("bet1", "bet0")]
+    values = [pl.conclude(few, STUDY.objective, policy=policy).beside.estimated_value for policy in ("bet1", "bet0")]
     assert told.gain == pytest.approx(values[0] - values[1], rel=1e-9)
     assert told.predictions["better"].width <= told.gain * 1.02
     assert told.sentence.startswith("By the estimate, a small bet is better by 0.567; if this is true, about 1,6")

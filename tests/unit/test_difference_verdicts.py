@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from shorthand import altered
 from support.verified_results import COST, PROPERTY, compared, rewrite, small_counts, small_model
 
 import plumdp as pl
@@ -82,7 +83,7 @@ def numbers(sentence):
 def test_the_words_say_what_is_proved_and_the_printed_bracket_is_that_of_the_confidence(known):
     """Whatever the margin, the ends that are printed are those at 95 %: no verdict is given more of the error."""
     for (lower, upper, margin, direction), text in product(LATTICE, known):
-        if known[text].first.direction != direction:
+        if known[text].first.claim.direction != direction:
             continue
         found = replace(known[text], lower=lower, upper=upper, margin=margin)
         sentence, verdicts = found.sentence, found.verdicts
@@ -113,7 +114,7 @@ def test_a_margin_is_printed_with_all_of_its_digits_and_must_be_a_size(known):
 
 def test_nothing_is_said_of_policies_if_the_data_contradict_the_model(known):
     found = known[PROPERTY]
-    contradicted = replace(found, first=replace(found.first, status="model contradicted"), margin=10.0)
+    contradicted = replace(found, first=altered(found.first, status="model contradicted"), margin=10.0)
     assert contradicted.verdicts == ("not yet known",)
 
 

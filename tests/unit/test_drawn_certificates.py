@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from shorthand import compare, explain
+from shorthand import altered, compare, explain
 
 import plumdp as pl
 from plumdp.model.objectives import Reward
@@ -38,19 +38,23 @@ def certificate(learned):
 
 def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_that_it_is_drawn(certificate):
     """With p = 0.55 a bet of 1 earns 2p - 1 = 0.1 on average, and about 1 is bet in each of five steps."""
-    assert certificate.not_coupled == ""
+    assert certificate.how.not_coupled == ""
     assert certificate.lower < 10.5 < certificate.upper < 11
-    assert ("policy", f"draws its action in {certificate.policy.n_drawn} of 225 states") in certificate.facts()
+    assert ("policy", f"draws its action in {certificate.policy.n_drawn} of 225 states") in certificate.page().facts
 
 
 @pytest.mark.slow
 def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path, blank_pictures):
     parts = ["expressions", "region", "policy"]
     findings = pl.explain(learned, certificate, parts=parts)
-    certificate.save(tmp_path / "drawn", findings, model=STUDY.model, counts=counts)
+    pl.write_result(certificate, tmp_path / "drawn", findings, model=STUDY.model, counts=counts)
     read = pl.read_result(tmp_path / "drawn", STUDY.model)
     assert read.policy.weights.tolist() == certificate.policy.weights.tolist()
-    assert (read.lower, read.upper, read.remark) == (certificate.lower, certificate.upper, certificate.remark)
+    assert (read.lower, read.upper, read.beside.remark) == (
+        certificate.lower,
+        certificate.upper,
+        certificate.beside.remark,
+    )
     alone = pl.read_result(tmp_path / "drawn").policy
     assert alone.n_drawn == certificate.policy.n_drawn
     assert {name: values.tolist() for name, values in alone.columns().items()} == {
@@ -65,7 +69,7 @@ def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned
 @pytest.mark.slow
 def test_another_policy_beside_the_same_bounds_is_refused(certificate, counts):
     other = pl.conclude(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective, policy="uniform")
-    object.__setattr__(other, "policy", certificate.policy)
+    other = altered(other, policy=certificate.policy)
     with pytest.raises(pl.DataError, match=r"^the counts and options of this certificate give lower "):
         explain(STUDY.model, counts, other)
 
@@ -76,7 +80,7 @@ def test_probabilities_of_one_are_the_same_as_choices_to_the_last_bit(learned):
     weights[chosen.choice] = 1
     assert pl.PolicyTable(GRAPH, weights).weights is None
     one, other = (pl.conclude(learned, STUDY.objective, policy=policy) for policy in (chosen, weights))
-    assert (one.lower, one.upper, one.solver) == (other.lower, other.upper, other.solver)
+    assert (one.lower, one.upper, one.how.solver) == (other.lower, other.upper, other.how.solver)
 
 
 def test_draws_sum_to_one_exactly_and_choices_without_weight_are_not_reached():
@@ -94,7 +98,7 @@ def test_draws_sum_to_one_exactly_and_choices_without_weight_are_not_reached():
 
 def test_bounds_of_relaxations_are_nested_for_a_policy_that_draws(learned):
     found = compare(STUDY.model, learned.counts, STUDY.objective, policy=mixed)
-    assert [one.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
+    assert [one.how.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     assert all(a.lower <= b.lower and b.upper <= a.upper for a, b in pairwise(found))
 
 

@@ -5,25 +5,29 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import tarfile
 import time
 import tomllib
 import zipfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from support.command_line import plumdp
-from tiers import size
+from tiers import examples, size
 
 import plumdp as pl
-from plumdp.base.edge import is_left, read_steadily, replacing, write_whole
+from plumdp.base.edge import inert, is_left, meant, read_steadily, replacing, write_whole
 from plumdp.base.errors import visible
 from plumdp.base.json_values import parsed
 from plumdp.data import raw_log
-from plumdp.data.raw_logs import write_events, write_utf_8
+from plumdp.data.duckdb_tables import connect, scan
+from plumdp.data.text_formats import write_events, write_utf_8
 from plumdp.model.readers.umb import read_umb
 from plumdp.result.data_file import read_data, write_data
 from plumdp.starting.proposal import Start
@@ -91,6 +95,54 @@ def test_no_name_in_a_log_becomes_an_option(spoiled):
 def test_names_that_toml_cannot_hold_are_refused():
     with pytest.raises(pl.DataError, match=r"cannot be written to plumdp\.toml"):
         proposal("\udc80").to_toml("plumdp start log.csv")
+
+
+# no cell of a file for spreadsheets runs
+
+
+@given(st.text("=+-@'a1,.;\t\r\n| ＝", max_size=12))
+@example("-1+cmd|' /C calc'!A0")
+@settings(max_examples=examples(5000), deadline=None)
+def test_no_cell_for_spreadsheets_runs_and_each_can_be_read_again(cell):
+    written = inert(cell)
+    assert meant(written) == cell
+    for begins in re.split(r"[,;\t|\r\n]", written):  # whatever separates cells
+        assert not begins.lstrip(" ").startswith(("=", "+", "-", "@", "＝")) or re.fullmatch(r"[-+]?[\d.,]*1", written)
+
+
+def test_a_policy_for_spreadsheets_is_the_same_policy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["=1+1", "'=1+1", "@x", "-2+3", "\tgo"]
+    (p,) = pl.parameters("p")
+    model = pl.explore(
+        lambda s: {name: [(p, s), (1 - p, s._replace(x="=b"))] for name in names[: 1 if s.x == "=b" else None]},
+        {"x": "-a"}, space=pl.ParameterSpace.unit("p"),
+    )  # fmt: skip
+    for drawn in (False, True):
+        shares = np.where(np.arange(6) < 5, 0.2, 1.0)
+        policy = pl.PolicyTable(model.graph, shares if drawn else [1, 5])
+        policy.to_csv("policy.sheet.csv")
+        cells = Path("policy.sheet.csv").read_text().replace('"', "").split("\n")
+        assert not [cell for line in cells for cell in line.split(",") if cell.startswith(("=", "@", "-", "\t"))]
+        assert np.array_equal(pl.read_policy(model, "policy.sheet.csv"), policy)
+
+
+def test_rejected_rows_for_spreadsheets_run_no_cell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text('x,action,next_x,=n\n0,=1+1,0,-5\n0,"@go",1,\n')
+    Path("model.py").write_text(
+        "import plumdp\n(p,) = plumdp.parameters('p')\n"
+        "def step(s):\n    return {'go': [(p, s._replace(x=1)), (1 - p, s)]} if s.x == 0 else {'stay': [(1, s)]}\n"
+        "model = plumdp.explore(step, {'x': 0}, space=plumdp.ParameterSpace.unit('p'))\n"
+    )
+    for name in ("rejected.csv", "rejected.sheet.csv"):
+        assert plumdp("count", "model.py", "log.csv", "--rejected", name).code == 2
+    as_it_is, inert_cells = (Path(name).read_text().splitlines() for name in ("rejected.csv", "rejected.sheet.csv"))
+    assert as_it_is[1:] == ["unknown action,log.csv,1,0,=1+1,0,-5", "unknown action,log.csv,2,0,@go,1,"]
+    assert inert_cells[0] == "reason,file,row,x,action,next_x,'=n"
+    assert inert_cells[1:] == ["unknown action,log.csv,1,0,'=1+1,0,-5", "unknown action,log.csv,2,0,'@go,1,"]
+    with pytest.raises(pl.DataError, match="write a file without"):
+        pl.data.write_runs(pl.case_study("betting:2").model, {}, 1, "runs.sheet.csv", rng=1, max_steps=2)
 
 
 @pytest.mark.slow
@@ -263,6 +315,44 @@ def test_archives_that_are_damaged_or_too_large_are_refused(members, problem, tm
         read_umb(umb(tmp_path / "model.umb", SMALL | members))
 
 
+def test_an_archive_with_two_members_of_one_name_is_refused(tmp_path):
+    file = umb(tmp_path / "model.umb", SMALL)
+    with tarfile.open(file) as archive:
+        members = [(each, archive.extractfile(each).read()) for each in archive]
+    with tarfile.open(file, "w") as archive:
+        for entry, content in (*members, members[0]):
+            archive.addfile(entry, io.BytesIO(content))
+    with pytest.raises(pl.ModelError, match=r"index\.json is in it twice"):
+        read_umb(file)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the files would take place on disk")
+def test_a_file_of_a_result_that_is_larger_than_what_is_read_is_refused(tmp_path):
+    study = pl.case_study("betting:2")
+    counts = pl.simulate(study.model, study.true_point, 20, rng=1, max_steps=3)
+    certificate = pl.certify(study.model, counts, study.objective)
+    pl.write_result(certificate, tmp_path / "result", model=study.model, counts=counts)
+    for name in ("data.npz", "policy.csv", "certificate.json"):
+        os.truncate(tmp_path / "result" / name, 2**40)
+        with pytest.raises(pl.DataError, match=rf"{name} has 1,099,511,627,776 bytes; at most"):
+            pl.read_result(tmp_path / "result")
+
+
+def test_many_labels_are_read_in_one_pass_and_too_many_are_refused(tmp_path, monkeypatch):
+    text = "@type: MDP\n@parameters\n\n@reward_models\n\n@nr_states\n1\n@nr_choices\n1\n@model\nstate 0 init {}\n"
+    took = []
+    for n in (10_000, 40_000):
+        (tmp_path / "m.drn").write_text(f"{text.format(' '.join(map(str, range(n))))}\taction 0\n\t\t0 : 1\n")
+        start = time.process_time()
+        assert len(pl.exchange.read_interval_model(tmp_path / "m.drn").labels) == n
+        took.append(time.process_time() - start)
+    assert took[1] < 9 * took[0]  # names looked up in lists took 16 times as long
+    monkeypatch.setattr("plumdp.exchange.read_drn.MOST_BYTES", 1000)
+    with pytest.raises(pl.ModelError, match="40,001 labels of 1 states, which are too many"):
+        pl.exchange.read_interval_model(tmp_path / "m.drn")
+
+
 @pytest.fixture(scope="module")
 def arrays():
     """Return the arrays of the file of a model and its counts."""
@@ -319,6 +409,30 @@ def test_event_logs_are_read_trace_by_trace_and_no_deeper_than_they_are(tmp_path
         write_events(str(tmp_path / "deep.xes"), str(tmp_path / "rows"))
 
 
+def zstd(*blocks):
+    """Return a frame of zstd: of each block its kind, its size, and what is stored of it."""
+    heads = [(i == len(blocks) - 1) | kind << 1 | size << 3 for i, (kind, size, _) in enumerate(blocks)]
+    stored = [head.to_bytes(3, "little") + content for head, (*_, content) in zip(heads, blocks, strict=True)]
+    return bytes.fromhex("28b52ffd 00 58") + b"".join(stored)
+
+
+def test_packed_logs_that_unpack_to_very_much_are_refused_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("plumdp.base.edge.MOST_BYTES", 2_000_000)
+    log = b"episode,step,x,action\n" + b"".join(b"%d,%d,%d,go\n" % (i // 9, i % 9, i % 7) for i in range(90_000))
+    text = zstd((0, 22, log[:22]), (1, 1 << 17, b"0"))  # a repeated byte, as whoever forges one would write it
+    for name, packed, is_read in (
+        ("log.csv.gz", gzip.compress(log), True),
+        ("log.csv.zst", zstd((0, 22, log[:22]), (0, 11, b"0,1,0,stay\n")), True),
+        ("bomb.csv.gz", gzip.compress(log) + gzip.compress(bytes(40_000_000)), False),
+        ("bomb.csv.zst", text + bytes.fromhex("502a4d18 01000000 00") + text * 20, False),
+        ("bomb.xes.gz", gzip.compress(b"<log>" + b" " * 40_000_000 + b"</log>"), False),
+    ):
+        (tmp_path / name).write_bytes(packed)
+        outcome = nullcontext() if is_read else pytest.raises(pl.DataError, match=r"may unpack to .* g?unz\w+ it, and")
+        with outcome, connect() as connection:
+            connection.execute(f"SELECT count(*) FROM {scan(connection, [str(tmp_path / name)])}").fetchall()
+
+
 def test_packed_logs_that_are_damaged_are_refused(tmp_path):
     packed = bytearray(gzip.compress(os.urandom(5000)))
     packed[len(packed) // 2 :] = b""
@@ -334,6 +448,7 @@ def test_json_has_limits(monkeypatch):
         ("[" * 90 + "]" * 90, "has 180 bytes"),
         ("[" * 50, "Expecting"),
         ("[" * 50 + "]" * 50, "deep"),
+        ('{"lower": 0.9, "lower": 0.1}', "the name 'lower' is given twice"),
     ):
         with pytest.raises(pl.DataError, match=problem):
             parsed(text)

@@ -39,8 +39,17 @@ ERRORS = [0.5, 0.3, 0.05, 1 - 0.999, 1e-9]
 def budgets():
     """Return the budget of every path, by name."""
     found = {"one set": whole_set()}
-    found |= {f"table, {has_bets}": table_shares(has_bets=has_bets) for has_bets in FLAGS}
-    flags = ("is_asked", "has_many_parameters", "leaves_rows_out", "has_time", "has_narrow_space", "has_paths")
+    for has_bets, has_contexts in product(FLAGS, FLAGS):
+        found[f"table, {has_bets}, {has_contexts}"] = table_shares(has_bets=has_bets, has_contexts=has_contexts)
+    flags = (
+        "is_asked",
+        "has_many_parameters",
+        "leaves_rows_out",
+        "has_time",
+        "has_narrow_space",
+        "has_paths",
+        "has_contexts",
+    )
     for order, *facts in product(get_args(Order), *[FLAGS] * len(flags)):
         names = dict(zip(flags, facts, strict=True))
         found[f"likelihood, {order}, {facts}"] = likelihood_shares(order, **names)
@@ -121,13 +130,14 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "bounds on the graph alone, if the model is contradicted": ("graph_alone",),
     }
     others = {"paths", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
+    others |= {"memory_bets", "memory_rows"}  # of counts with contexts, in words below the table
     assert {part for parts in lines.values() for part in parts} == {*NAMES} - others
     for words, parts in lines.items():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
             in_cells, _, rest = cell.rpartition(" or ")
             few, _, many = rest.rstrip(")").partition(" (")
             kinds = [(False, False, few), (False, True, many or few)]
-            for has_cells, is_many, printed in [*kinds, *([(True, False, in_cells)] if order != "planned" else [])]:
+            for has_cells, is_many, printed in [*kinds, *([(True, False, in_cells)] if order == "unknown" else [])]:
                 facts = {"is_asked": True, "has_many_parameters": is_many, "has_time": order != "unknown"}
                 made = with_fixed_numbers(likelihood_shares(order, has_cells=has_cells, **facts))
                 assert Fraction(printed or few or 0) == sum(made[part] for part in parts), (words, order, has_cells)
@@ -266,6 +276,11 @@ def spent(monkeypatch):
         cells.calls += 1
         place[0].add("classes" if cells.calls % 2 else "rows", error)
 
+    def memory(*_, of_bets, of_rows, **__):
+        place[0].add("memory_rows", of_rows)
+        if of_bets:
+            place[0].add("memory_bets", of_bets)
+
     def law_of_pilot(*arguments):
         laws.append(own_law(*arguments))
         return laws[-1]
@@ -283,6 +298,7 @@ def spent(monkeypatch):
     record(fit, "drift_tests", drifts)
     record(fit, "time_tests", lambda *_, error, **__: place[0].add("time", error))
     record(fit, "equal_parts", cells)
+    record(fit, "memory_tests", memory)
     record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
     record(relax, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
     monkeypatch.setattr(likelihood, "law_of_pilot", law_of_pilot)
@@ -367,7 +383,7 @@ def test_other_sets_spend_what_the_budget_says_beside_a_test_of_their_own(name, 
     assert expected.pop("model_test") == pytest.approx(learned.error / 40)
     del expected["graph_alone"]
     assert spent == pytest.approx(expected, rel=1e-12)
-    facts = {"has_directions": False, "has_time": True}
+    facts = {"has_directions": False, "has_time": True, "has_contexts": bool(counts.contexts)}
     budget = likelihood.likelihood_budget(ModelCache(model), learned.counts.pilot, **facts)
     inside = by_part(with_fixed_numbers(budget) if name == "fixed numbers" else budget, learned.error)
     del inside["graph_alone"]
@@ -435,11 +451,12 @@ def test_all_updates_of_learning_while_acting_divide_the_error_alike(name, studi
 def test_a_certificate_tells_on_request_what_its_error_is_spent_on(studies, tmp_path):
     model, (objective, *_), truth, steps = studies["plain"]
     certificate = pl.certify(model, pl.simulate(model, truth, 400, rng=1, max_steps=steps), objective)
-    assert dict(certificate.budget)["half-spaces across the objectives"] == Fraction(4, 5)
+    of_all = Fraction(4, 5) * Fraction(31, 36)  # of a set beside tests of memory, 0.775 of 0.9
+    assert dict(certificate.how.budget)["half-spaces across the objectives"] == of_all
     (told,) = certificate.page().folded
-    assert told.facts[0] == ("half-spaces across the objectives", "80 %")
-    assert len(told.facts) == len(certificate.budget)
+    assert told.facts[0] == ("half-spaces across the objectives", "68.9 %")
+    assert len(told.facts) == len(certificate.how.budget)
     assert told.headline == "what the error of 0.1 % is spent on"
     assert "<td" in certificate._repr_html_().partition(told.headline)[2]
-    certificate.save(tmp_path / "result")
-    assert pl.read_result(tmp_path / "result").budget == certificate.budget
+    pl.write_result(certificate, tmp_path / "result")
+    assert pl.read_result(tmp_path / "result").how.budget == certificate.how.budget

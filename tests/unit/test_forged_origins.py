@@ -54,9 +54,9 @@ def by_model(text=PROPERTY, *, keeps_data=False, **parts):
     return write
 
 
-def by_counts(counts):
+def by_counts(counts, **options):
     """Write a result by other counts."""
-    return lambda folder: witnessed(folder, counts=counts, keeps_data=True)
+    return lambda folder: witnessed(folder, counts=counts, keeps_data=True, **options)
 
 
 def later_bets():
@@ -138,7 +138,9 @@ OWN = {"small": (small_model, small_counts), "two coins": (small_model, two_coin
 FORGERIES = {  # what the forger writes, whose model and log the reader has, and what is said in which layer
     "a narrower space": (by_model(p=("0.59", "0.61"), keeps_data=True), "small", "model", "space: that of the model"),
     "a narrower space without data": (by_model(p=("0.59", "0.61")), "small", "model", "space: that of the model is"),
-    "another row off the chain": (by_model(twice="p * q / 2"), "small", "model", "those of the model are others"),
+    "another row off the chain": (
+        by_model(twice="p * (1 - q)", stay="p * q"), "small", "model", "those of the model are others"
+    ),
     "a tie off the chain": (by_model(twice="p * p", stay="p * (1 - p)"), "small", "model", "of the model are others"),
     "another target": (by_model(goal=3), "small", "model", "the run is over in one of chain and model"),
     "another start": (by_model(start=3), "small", "model", "the initial state is another one"),
@@ -147,7 +149,10 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
         changed(data=another_model_beside), "small", "model", "data.npz: its part 'label 0'"
     ),
     "invented runs": (by_counts(small_counts(seed=4)), "small", "log", "others than those of the data"),
-    "no order": (by_counts(replace(small_counts(), pilot=None)), "small", "log", "the order of the data is 'unknown'"),
+    "no order": (
+        by_counts(replace(small_counts(), pilot=None), confidence_set="interval"),
+        "small", "log", "the order of the data is 'unknown'",
+    ),
     "samples that were planned": (
         by_counts(replace(small_counts(), pilot=None, sampling="independent")), "small", "log", "of the data is"
     ),

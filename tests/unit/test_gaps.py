@@ -206,8 +206,8 @@ def test_exact_names_ends(formula, words):
 def test_results_with_known_ends_are_kept_and_explained_again(tmp_path):
     log = pl.read_log(EXACT, pd.concat([LOOKS.assign(episode=LOOKS.episode + 9 * i) for i in range(40)]), columns=KNOWN)
     found = pl.certify(EXACT, log, GOAL, confidence=0.9)
-    assert any("partial looks on a day that was fixed before" in each for each in found.assumptions)
-    found.save(tmp_path / "result", model=EXACT, counts=log.counts)
+    assert any("partial looks on a day that was fixed before" in each for each in found.rests_on.assumptions)
+    pl.write_result(found, tmp_path / "result", model=EXACT, counts=log.counts)
     again, findings = explain_result(tmp_path / "result")
     assert (again.lower, again.upper) == (found.lower, found.upper)
     assert findings.n_expressions == 2
@@ -224,9 +224,9 @@ def test_bounds_from_looks_hold_the_truth_and_say_what_they_rest_on():
     learned = pl.learn(PANEL, log, confidence=0.95, objectives=[GOAL])
     found = pl.conclude(learned, GOAL)
     assert found.lower < value_at_the_truth() < found.upper
-    low, high = found.approximate
+    low, high = found.beside.approximate
     assert found.upper - found.lower < 1.8 * (high - low)
-    said = " ".join(found.assumptions)
+    said = " ".join(found.rests_on.assumptions)
     assert all(words in said for words in ("the gap that was planned", "after 2 steps", "no unit was lost", "units"))
     assert len(pl.explain(learned, found).expressions) > 0
     assert pl.check_model(learned).p_value > 0.05

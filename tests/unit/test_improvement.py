@@ -116,7 +116,7 @@ def test_the_assumption_about_practice_is_printed_with_the_states_without_data()
     assert "without data" not in said
     assert said in str(found)
     assert said in found.to_dict()["assumptions"]
-    assert {*found.certificate.assumptions} < {*found.assumptions}
+    assert {*found.certificate.rests_on.assumptions} < {*found.assumptions}
     said = improve(MODEL, data(1), WINS).assumptions[-1]
     assert said.endswith("; in 2 states without data, it draws all actions alike")
     assert "practice" not in str(improve(MODEL, data(300), WINS, over="a"))

@@ -196,7 +196,7 @@ def test_a_policy_without_its_model_is_not_written_as_a_scheduler(tmp_path):
     """The best action of betting:5 is not the first one in some states, so that its number is not that of a row."""
     counts = pl.simulate(STUDY.model, STUDY.true_point, 500, rng=1, max_steps=6)
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
-    certificate.save(tmp_path / "result")
+    pl.write_result(certificate, tmp_path / "result")
     alone, known = (pl.read_result(tmp_path / "result", model).policy for model in (None, STUDY.model))
     with pytest.raises(
         pl.DataError, match=r"s\.json: a scheduler has the numbers of the model's choices.*give the model"

@@ -97,7 +97,7 @@ def test_every_option_reaches_what_is_learned(study, counts, options):
     expected = pl.conclude(learned, study.objective, relaxation="expression")
     other = pl.certify(study.model, counts, study.objective, relaxation="expression", **options)
     assert (other.lower, other.upper, other.confidence) == (expected.lower, expected.upper, expected.confidence)
-    assert other.confidence_set == expected.confidence_set
+    assert other.how.confidence_set == expected.how.confidence_set
     assert np.array_equal(other.policy.choice, expected.policy.choice)
     plain = pl.certify(study.model, counts, study.objective, relaxation="expression")
     assert (plain.lower, plain.upper) != (expected.lower, expected.upper)

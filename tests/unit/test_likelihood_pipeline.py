@@ -91,7 +91,7 @@ def test_renaming_and_reordering_parameters_changes_nothing_but_rounding(early):
     one = certified(p, q, SQUARE, early=early)
     other = certified(v, u, pl.ParameterSpace.unit("u", "v"), early=early)
     assert bounds(one) == pytest.approx(bounds(other), abs=1e-9)
-    assert one.estimate["p"] == pytest.approx(other.estimate["v"], abs=1e-9)
+    assert one.beside.estimate["p"] == pytest.approx(other.beside.estimate["v"], abs=1e-9)
 
 
 def test_splitting_a_parameter_into_two_that_occur_only_as_a_sum_changes_nothing_but_little():
@@ -102,14 +102,14 @@ def test_splitting_a_parameter_into_two_that_occur_only_as_a_sum_changes_nothing
     model, split = throws(p, p, UNIT), throws(u + v, u + v, pl.ParameterSpace.box({"u": (0, "1/2"), "v": (0, "1/2")}))
     one, other = (certify(m, counts_of(m, ALIKE, ALIKE_EARLY), goal(m), **LIMIT) for m in (model, split))
     assert bounds(one) == pytest.approx(bounds(other), rel=1e-3)
-    assert one.estimated_value == pytest.approx(other.estimated_value, rel=1e-3)
+    assert one.beside.estimated_value == pytest.approx(other.beside.estimated_value, rel=1e-3)
 
 
 def test_a_parameter_that_nothing_depends_on_changes_nothing():
     models = throws(p, p, UNIT), throws(p, p, SQUARE)
     one, other = (certify(m, counts_of(m, ALIKE, ALIKE_EARLY), goal(m), **LIMIT) for m in models)
     assert bounds(one) == pytest.approx(bounds(other), abs=1e-9)
-    assert other.parameters["q"] == (0, 1)
+    assert other.rests_on.parameters["q"] == (0, 1)
 
 
 @pytest.mark.slow
@@ -172,9 +172,9 @@ def test_data_that_may_have_ended_at_will_have_wider_bounds_than_planned_ones():
 def test_a_parameter_that_was_never_seen_has_the_range_of_the_space(early):
     model = throws(p, q, pl.ParameterSpace.box({"p": (0, 1), "q": ("1/8", "3/4")}))
     found = certify(model, counts_of(model, [(3000, 1000), (0, 0)], early), goal(model), **LIMIT)
-    assert found.parameters["q"] == (0.125, 0.75)
-    assert found.lower == pytest.approx(found.parameters["p"][0] / 8, abs=1e-3)
-    assert found.upper == pytest.approx(found.parameters["p"][1] * 3 / 4, abs=1e-3)
+    assert found.rests_on.parameters["q"] == (0.125, 0.75)
+    assert found.lower == pytest.approx(found.rests_on.parameters["p"][0] / 8, abs=1e-3)
+    assert found.upper == pytest.approx(found.rests_on.parameters["p"][1] * 3 / 4, abs=1e-3)
 
 
 @pytest.mark.parametrize("n", [40, 400, 4000])
@@ -186,7 +186,10 @@ def test_a_coin_that_never_shows_one_side_has_a_certificate_that_contains_the_tr
     found = certify(model, counts, goal(model), **LIMIT)
     assert found.status == "certified"
     assert 1 - 20 / n < found.lower <= (1 - 1e-5) ** 2 <= found.upper <= 1
-    assert all(np.isfinite(x) for x in (*found.estimate.values(), found.estimated_value, *found.gap.values()))
+    assert all(
+        np.isfinite(x)
+        for x in (*found.beside.estimate.values(), found.beside.estimated_value, *found.beside.gap.values())
+    )
 
 
 def test_a_value_that_does_not_depend_on_the_parameters_is_known():
@@ -250,16 +253,16 @@ def test_objectives_with_policies_that_never_end_have_finite_or_infinite_bounds_
     assert (found.upper < 15) == (direction == "min")
     forever = certify(model, data, cost, policy=model.graph.first_choice[:-1] + np.array([1, 0]), **LIMIT)
     assert bounds(forever) == (np.inf, np.inf)
-    assert forever.gap == {}
-    assert "Infinity" not in forever.to_json()
-    assert "NaN" not in forever.to_json()
+    assert forever.beside.gap == {}
+    assert "Infinity" not in json.dumps(forever.to_dict())
+    assert "NaN" not in json.dumps(forever.to_dict())
 
 
 def test_a_value_that_is_proved_to_be_infinite_is_certified():
     model = throws(p, p, UNIT)
     cost = Reward(model.rewards["throws"], "min", model.labels["goal"])
     found = certify(model, counts_of(model, ALIKE, ALIKE_EARLY), cost, **LIMIT)
-    assert (found.status, found.lower, found.upper, found.gap) == ("certified", np.inf, np.inf, {})
+    assert (found.status, found.lower, found.upper, found.beside.gap) == ("certified", np.inf, np.inf, {})
     assert "no policy reaches the target with certainty" in str(found)
 
 
@@ -286,8 +289,13 @@ def test_a_model_that_ties_two_coins_wrongly_is_contradicted_in_words():
     """p and 1 - p/2 cannot both be 0.9; half-spaces across the value and intervals say so."""
     model = throws(p, 1 - p / 2, UNIT)
     found = certify(model, counts_of(model, [(900, 100), (910, 90)], [(90, 10), (91, 9)]), goal(model), **LIMIT)
-    assert (found.status, found.relaxation, found.gap, found.estimate) == ("model contradicted", "untied", {}, {})
-    assert 'the half-space that bets on the value of Pmax=? [ F "goal" ] left' in found.reason
+    assert (found.status, found.how.relaxation, found.beside.gap, found.beside.estimate) == (
+        "model contradicted",
+        "untied",
+        {},
+        {},
+    )
+    assert 'the half-space that bets on the value of Pmax=? [ F "goal" ] left' in found.claim.reason
     assert found.lower <= 0.9 * 0.91 <= found.upper
 
 
@@ -296,7 +304,7 @@ def test_a_space_without_the_truth_is_contradicted_by_strips_or_likelihood():
     for pairs, early in ([(900, 100), (500, 100)], [(90, 10), (50, 10)]), ([(900, 100), (500, 100)], None):
         found = certify(model, counts_of(model, pairs, early), goal(model), **LIMIT)
         assert found.status == "model contradicted"
-        assert "; no parameters fit p in [" in found.reason
+        assert "; no parameters fit p in [" in found.claim.reason
 
 
 def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
@@ -318,7 +326,7 @@ def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
         counts[start : start + 2] = pair
     found = certify(model, pl.TransitionCounts(model.graph, counts, "trajectories"), goal(model), **LIMIT)
     assert found.status == "model contradicted"
-    assert "; no parameters fit " in found.reason
+    assert "; no parameters fit " in found.claim.reason
 
 
 def test_a_log_that_contradicts_the_graph_leaves_no_estimate():
@@ -328,8 +336,8 @@ def test_a_log_that_contradicts_the_graph_leaves_no_estimate():
     assert log.report.contradicting == 1
     found = certify(model, log, goal(model), **LIMIT)
     assert found.status == "model contradicted"
-    assert (found.estimate, found.estimated_value, found.gap) == ({}, None, {})
-    assert "width" not in dict(found.facts())
+    assert (found.beside.estimate, found.beside.estimated_value, found.beside.gap) == ({}, None, {})
+    assert "width" not in dict(found.page().facts)
 
 
 # Objectives, announced and not
@@ -368,20 +376,20 @@ def test_without_objectives_or_without_a_pilot_there_are_no_half_spaces():
 
 def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
     found = certified(p, q, SQUARE)
-    facts = dict(found.facts())
+    facts = dict(found.page().facts)
     assert facts["estimate"].startswith("about 0.3")
     assert facts["estimate"].endswith("(not a bound)")
     assert "statistics" in facts["width"]
     shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
-    assert any(text.startswith("the first 700 steps of the data decided") for text in found.assumptions)
+    assert any(text.startswith("the first 700 steps of the data decided") for text in found.rests_on.assumptions)
     asked = "the objectives were chosen before looking at the data"
-    assert asked in found.assumptions
-    assert not any("bets" in text for text in certified(p, q, SQUARE, early=None).assumptions)
+    assert asked in found.rests_on.assumptions
+    assert not any("bets" in text for text in certified(p, q, SQUARE, early=None).rests_on.assumptions)
     model = throws(p, q, SQUARE)
     whatever = learn(model, counts_of(model, SEEN, EARLY), confidence_set="likelihood")
-    assert asked not in conclude(whatever, goal(model), relaxation="coupled").assumptions
-    saved = json.loads(found.to_json())
+    assert asked not in conclude(whatever, goal(model), relaxation="coupled").rests_on.assumptions
+    saved = json.loads(json.dumps(found.to_dict()))
     assert saved["estimate"] == pytest.approx({"p": 0.75, "q": 0.4}, abs=0.01)
     assert saved["estimated_value"] == pytest.approx(0.3, abs=0.01)
     assert sum(saved["gap"].values()) == pytest.approx(saved["upper"] - saved["lower"])
@@ -394,15 +402,15 @@ def test_shares_of_the_width_are_never_negative_and_sum_to_one(kind):
     for space, pairs in zip(spaces, (SEEN, [(300, 700), (400, 600)]), strict=True):
         model = throws(p, q, space)
         found = certify(model, counts_of(model, pairs), goal(model), confidence_set=kind, relaxation="coupled")
-        assert min(found.gap.values()) >= 0
-        assert sum(found.gap.values()) == pytest.approx(found.upper - found.lower, rel=1e-9)
+        assert min(found.beside.gap.values()) >= 0
+        assert sum(found.beside.gap.values()) == pytest.approx(found.upper - found.lower, rel=1e-9)
 
 
 def test_compare_shows_the_ladder_from_interval_to_coupled():
     model = throws(p, q, SQUARE)
     policy = model.graph.first_choice[:-1]
     found = compare(model, counts_of(model, SEEN, EARLY), goal(model), confidence_set="likelihood", policy=policy)
-    assert [each.relaxation for each in found] == LADDER
+    assert [each.how.relaxation for each in found] == LADDER
     expression, rectangular, coupled = (bounds(each) for each in found[2:])
     assert expression[0] <= rectangular[0] <= coupled[0] <= coupled[1] <= rectangular[1] <= expression[1]
     assert coupled[1] - coupled[0] < 0.95 * (rectangular[1] - rectangular[0])
@@ -500,7 +508,7 @@ def test_factors_that_are_negative_in_part_of_the_space_do_not_mislead_the_searc
         model = pl.explore(step, {"at": 0}, space=space, labels={"won": lambda s: s.at == 1})
         counts = pl.simulate(model, {**dict.fromkeys(names, 0.2), "heads": 0.7}, 5_000, rng=1, max_steps=1)
         found = pl.certify(model, counts, 'Pmax=? [ F "won" ]')
-        assert (found.status, found.p_value) == ("certified", 1.0)
+        assert (found.status, found.beside.p_value) == ("certified", 1.0)
         return found.lower, found.upper
 
     truth, (low, high), (least, most) = 0.7 * (1 - 0.2 * n_weights), bounds([]), bounds([rest])

@@ -244,8 +244,8 @@ def test_what_happens_elsewhere_is_bounded_by_nothing():
         found = pl.certify(model, pl.read_log(model, late), text)
         assert found.lower < 1 / 4 < 3 / 4 < found.upper
         assert found.upper - found.lower < 0.7
-        assert not any("every transition that can happen" in text for text in found.assumptions)
-        name, text = found.facts()[0]
+        assert not any("every transition that can happen" in text for text in found.rests_on.assumptions)
+        name, text = found.page().facts[0]
         assert name == "elsewhere"
         assert text.startswith("2,000 of 4,000 steps (50 %) left the table, by transitions that it does not have")
     assert pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]").upper == 1
@@ -345,8 +345,8 @@ class TestShortCut:
 
     def test_what_was_said_of_rewards_is_printed(self, short_cut):
         said = 'the reward "gain" of a step in a state that the table does not have lies between 0 and 1'
-        assert said in pl.certify(*short_cut, 'R{"gain"}max=? [ C<=2 ]').assumptions
-        assert said not in pl.certify(*short_cut, 'Pmax=? [ F "goal" ]').assumptions
+        assert said in pl.certify(*short_cut, 'R{"gain"}max=? [ C<=2 ]').rests_on.assumptions
+        assert said not in pl.certify(*short_cut, 'Pmax=? [ F "goal" ]').rests_on.assumptions
 
 
 def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():
@@ -380,7 +380,7 @@ def test_a_result_keeps_what_was_said_of_rewards_elsewhere_and_lists_states_of_t
     log = pl.read_log(model, late)
     asked = 'R{"cost"}min=? [ C<=2 ]' if most < math.inf else 'R{"cost"}min=? [ F x=2 ]'
     found = pl.certify(model, log, asked, policy=policy)
-    found.save(tmp_path / "result", model=model, counts=log.counts)
+    pl.write_result(found, tmp_path / "result", model=model, counts=log.counts)
     kept, _ = read_data(tmp_path / "result" / "data.npz")
     assert kept.rewards["cost"].elsewhere == (0.0, most)
     assert {*pd.read_csv(tmp_path / "result" / "policy.csv").x} == {0, 2}
@@ -432,12 +432,12 @@ def test_bets_allow_for_any_value_elsewhere():
     early = pd.DataFrame({"x": [0, 1, 1], "action": "go", "next_x": [1, 2, 3]})
     goal = {"labels": {"goal": lambda s: s.x == 2}, "ends": lambda s: s.x >= 2}
     model = model_from_log(early, states="x", initial=0, **goal)
-    counts = pl.read_log(model, pd.concat([start, after]), sampling="trajectories")
+    counts = pl.read_log(model, pd.concat([start, after]), sampling="trajectories").counts
     found, alone = (pl.certify(model, counts, 'Pmax=? [ F "goal" ]', relaxation=r) for r in ("coupled", "interval"))
     assert 0.51 < found.lower < 0.54
     assert 0.73 < found.upper < 0.76
     assert found.upper - found.lower < alone.upper - alone.lower - 0.005
-    assert found.gap["statistics"] > 0
+    assert found.beside.gap["statistics"] > 0
 
 
 class TestClosed:
@@ -471,4 +471,4 @@ class TestClosed:
 
     def test_certificates_assume_that_there_are_no_other_states(self):
         found = pl.certify(self.TABLE, pl.read_log(self.TABLE, EARLY), 'Pmax=? [ F "goal" ]')
-        assert any("the model has every transition that can happen" in text for text in found.assumptions)
+        assert any("the model has every transition that can happen" in text for text in found.rests_on.assumptions)

@@ -22,7 +22,7 @@ from log_models import LAMP, recount, runs
 from tiers import examples, pairs
 
 import plumdp as pl
-from plumdp.data import logs
+from plumdp.data import open_logs
 from plumdp.data.duckdb_tables import connect, write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
@@ -113,7 +113,7 @@ def test_rows_that_do_not_fit_into_memory_have_the_same_counts(tmp_path, monkeyp
         pl.data.record(study.model, study.true_point, 40_000, rng=1, max_steps=25).columns("trajectories")
     )
     frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
-    monkeypatch.setattr(logs, "connect", partial(connect, 1e8))
+    monkeypatch.setattr(open_logs, "connect", partial(connect, 1e8))
     log = read_log(study.model, tmp_path / "log.parquet")
     expected = pl.simulate(study.model, study.true_point, 40_000, rng=1, max_steps=25)
     assert np.array_equal(log.counts.counts, expected.counts)

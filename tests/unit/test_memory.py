@@ -82,8 +82,8 @@ def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(mod
     for options in ({"confidence_set": "interval"}, {"confidence_set": "likelihood"}):
         learned = pl.learn(model, counts, **options)
         both = [pl.conclude(learned, question) for question in (product, plain)]
-        assert both[0].parameters == both[1].parameters == learned.parameters
-        assert both[0].p_value == both[1].p_value
+        assert both[0].rests_on.parameters == both[1].rests_on.parameters == learned.parameters
+        assert both[0].beside.p_value == both[1].beside.p_value
     announced = [pl.learn(model, counts, objectives=[q], confidence_set="interval") for q in (product, plain)]
     for field in ("rows", "offsets", "lower", "upper"):
         first, second = (getattr(each.region, field) for each in announced)
@@ -92,7 +92,7 @@ def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(mod
 
 def test_a_question_that_is_announced_and_asked_again_is_one_question(model, counts):
     learned = pl.learn(model, counts, objectives=[WITHIN])
-    assert pl.conclude(learned, WITHIN).jointly == ()
+    assert pl.conclude(learned, WITHIN).rests_on.jointly == ()
     with pytest.raises(pl.ModelError, match="this is asked twice"):
         certify_all(model, counts, [WITHIN, "Pmax=? [ true U<=5 x=1 ]"])
 
@@ -105,8 +105,8 @@ def test_a_product_that_is_too_large_is_replaced_by_a_policy_without_memory_and_
     found = pl.certify(model, counts, WITHIN)
     assert found.policy.graph is model.graph
     said = "its product of 3 states and 6 of memory has more than 10 transitions"
-    assert said in found.remark
-    assert "a policy that counts steps may do better" in found.remark
+    assert said in found.beside.remark
+    assert "a policy that counts steps may do better" in found.beside.remark
     assert explain(model, counts, found, parts=["ladder"]).ladder[-1].lower == found.lower
 
 
@@ -234,7 +234,7 @@ def test_a_policy_without_memory_is_compared_with_one_that_counts(certificate, m
     learned = pl.learn(model, counts)
     leap = pl.PolicyTable.from_actions(model.graph, lambda state: "leap")
     assert pl.difference(learned, WITHIN, certificate.policy, leap).verdicts == ("better",)
-    assert pl.certify(model, counts, WITHIN, policy=leap).remark.startswith("one action per state")
+    assert pl.certify(model, counts, WITHIN, policy=leap).beside.remark.startswith("one action per state")
     given = pl.certify(model, counts, WITHIN, policy=certificate.policy)
     assert (given.lower, given.upper) == pytest.approx((certificate.lower, certificate.upper), abs=1e-6)
 
@@ -268,7 +268,7 @@ def test_a_scheduler_has_numbers_of_the_model_and_what_is_remembered_next(certif
 @pytest.mark.parametrize("with_memory", [True, False])
 def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memory):
     found = pl.certify(model, counts, WITHIN, memory=with_memory)
-    found.save(tmp_path / "result", model=model, counts=counts)
+    pl.write_result(found, tmp_path / "result", model=model, counts=counts)
     again = pl.read_result(tmp_path / "result", model)
     assert np.array_equal(again.policy, found.policy)
     assert (again.policy.graph.memory is not None) == with_memory
@@ -294,13 +294,13 @@ def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices
     assert found.policy.graph.n_choices == len(found.policy) < len(certificate.policy)
     assert (
         "chosen among policies that are best at a few points, as the product with all actions is too large"
-        in found.remark
+        in found.beside.remark
     )
     runs = pl.simulate(model, {"p": "0.95"}, 100, rng=2, max_steps=5, policy=found.policy)
     assert runs.total > 100
     again = pl.conclude(pl.learn(model, counts, objectives=[WITHIN]), WITHIN, policy=found.policy)
     assert (again.lower, again.upper) == (found.lower, found.upper)
-    found.save(tmp_path / "result", model=model, counts=counts)
+    pl.write_result(found, tmp_path / "result", model=model, counts=counts)
     read = pl.read_result(tmp_path / "result", model)
     assert read.policy.graph.fingerprint == found.policy.graph.fingerprint
     assert np.array_equal(read.policy, found.policy)
@@ -340,7 +340,7 @@ def test_an_automaton_is_a_memory_like_a_counter(counts, model):
     found = pl.certify(model, counts, question)
     assert found.policy.action(x=0, tried=0) == "try"
     assert found.lower == pytest.approx(1)  # by tries alone
-    assert found.remark == "has memory: its action may depend on it (column tried)"
+    assert found.beside.remark == "has memory: its action may depend on it (column tried)"
 
 
 # On the command line

@@ -72,8 +72,8 @@ def test_a_mission_is_certified_with_what_is_left_to_be_done_as_a_column(certifi
     action = certificate.policy.action
     assert [action(x=x, mission='F ("tool" & (F "site"))') for x in (1, 2)] == ["left", "left"]
     assert [action(x=x, mission='F "site"') for x in (0, 1, 2)] == ["right"] * 3
-    assert "has memory: its action" in certificate.remark
-    assert "(column mission)" in certificate.remark
+    assert "has memory: its action" in certificate.beside.remark
+    assert "(column mission)" in certificate.beside.remark
 
 
 def test_a_budget_is_certified_with_what_is_left_of_it_as_a_column(walk, counts):
@@ -81,7 +81,7 @@ def test_a_budget_is_certified_with_what_is_left_of_it_as_a_column(walk, counts)
     found = pl.certify(walk, counts, FUEL)
     assert found.lower <= 0.45 * 0.9 <= found.upper
     assert found.policy.graph.memory.names == ("fuel_left",)
-    assert "in units of 1/2 (column fuel_left)" in found.remark
+    assert "in units of 1/2 (column fuel_left)" in found.beside.remark
     first = found.policy.action(x=1, fuel_left=5)
     second = found.policy.action(x=2, fuel_left=3) if first == "right" else found.policy.action(x=3, fuel_left=4)
     assert {first, second} == {"leap", "right"}
@@ -93,8 +93,13 @@ def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(wal
     for options in ({"confidence_set": "interval"}, {"confidence_set": "likelihood"}):
         learned = pl.learn(walk, counts, **options)
         found = [pl.conclude(learned, text) for text in (BOTH, FUEL, plain)]
-        assert found[0].parameters == found[1].parameters == found[2].parameters == learned.parameters
-        assert found[0].p_value == found[1].p_value == found[2].p_value
+        assert (
+            found[0].rests_on.parameters
+            == found[1].rests_on.parameters
+            == found[2].rests_on.parameters
+            == learned.parameters
+        )
+        assert found[0].beside.p_value == found[1].beside.p_value == found[2].beside.p_value
     announced = [pl.learn(walk, counts, objectives=[text], confidence_set="interval") for text in (BOTH, FUEL, plain)]
     for field in ("rows", "offsets", "lower", "upper"):
         assert len({getattr(each.region, field).tobytes() for each in announced}) == 1
@@ -118,7 +123,7 @@ def test_policies_are_followed_written_read_saved_and_explained(walk, counts, te
     for ending in ("csv", "json"):
         write_policy(found.policy, tmp_path / f"policy.{ending}")
         assert np.array_equal(read_policy(ask(text, walk).model, tmp_path / f"policy.{ending}"), found.policy)
-    found.save(tmp_path / "result", model=walk, counts=counts)
+    pl.write_result(found, tmp_path / "result", model=walk, counts=counts)
     again = pl.read_result(tmp_path / "result", walk)
     assert np.array_equal(again.policy, found.policy)
     assert explain(walk, counts, again, parts=["ladder"]).ladder[-1].lower == found.lower
@@ -325,14 +330,14 @@ def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, 
     found = pl.certify(patrol, patrolled, PATROL)
     assert found.lower <= 0.8 <= found.upper
     assert found.upper - found.lower < 0.1
-    assert "it cycles through safe states" in found.remark
+    assert "it cycles through safe states" in found.beside.remark
     run = found.policy.start()
     assert [run({"x": x}) for x in (-1, 1, 0, 1, 2, 1, 0)] == ["go", "left", "right", "right", "left", "left", "right"]
     for ending in ("csv", "json"):
         write_policy(found.policy, tmp_path / f"policy.{ending}")
         assert np.array_equal(read_policy(ask(PATROL, patrol).model, tmp_path / f"policy.{ending}"), found.policy)
     assert pl.decide(pl.learn(patrol, patrolled), 'P>=0.7 [ (G F "left") & (G F "right") ]').verdict == "yes"
-    found.save(tmp_path / "result", model=patrol, counts=patrolled)
+    pl.write_result(found, tmp_path / "result", model=patrol, counts=patrolled)
     again = pl.read_result(tmp_path / "result", patrol)
     assert np.array_equal(again.policy, found.policy)
     assert explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
@@ -369,7 +374,7 @@ def test_rewards_are_certified_until_a_mission_is_done(walk, counts):
     """No run is sure to come to the tool, as each step may fall: the value is infinite for every policy."""
     found = pl.certify(walk, counts, 'R{"fuel"}min=? [ F ("tool" & F "site") ]')
     assert found.upper == np.inf
-    assert "no policy reaches the target with certainty" in found.reason
+    assert "no policy reaches the target with certainty" in found.claim.reason
 
 
 def test_finite_traces_are_certified(walk, counts):

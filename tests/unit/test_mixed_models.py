@@ -20,6 +20,7 @@ from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
 from plumdp.online import simulator
 from plumdp.reporting.read import explain_result
+from plumdp.result.certificate import fingerprint_of
 from plumdp.result.data_file import read_data, write_data
 
 pytestmark = pytest.mark.slow
@@ -168,7 +169,7 @@ class TestViews:
         assert parametric.graph.fingerprint == mixed().graph.fingerprint
         one, other = (pl.certify(m, data(), REACH, confidence_set="likelihood") for m in (mixed(), parametric))
         assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-12)
-        assert one.parameters.keys() == other.parameters.keys()
+        assert one.rests_on.parameters.keys() == other.rests_on.parameters.keys()
 
     @pytest.mark.parametrize("text", [REACH, 'Pmax=? [ F<=9 "goal" ]'])
     def test_as_a_table_bounds_by_bets_are_those_of_the_table_that_ties_rows_by_names(self, text):
@@ -188,7 +189,7 @@ class TestViews:
         counts = pl.simulate(model, rates, 3000, rng=1, max_steps=60, stop=np.isin(model.graph.states["x"], (0, 6)))
         one, other = pl.certify(model, counts, text, confidence_set="table"), pl.certify(table, counts, text)
         assert (one.lower, one.upper) == (other.lower, other.upper)
-        assert text != REACH or one.gap["statistics"] > 0
+        assert text != REACH or one.beside.gap["statistics"] > 0
 
     def test_the_model_alone_decides_which_view_is_taken(self):
         """Few unknown numbers, or ties between many rows, have parameters; else it is a table."""
@@ -261,7 +262,7 @@ class TestIntervals:
         rates = model.probabilities(({"p": 0.7}, rows))[model.expression]
         counts = pl.TransitionCounts(model.graph, np.round(2000 * rates).astype(int), "independent")
         found = pl.certify(model, counts, REACH)
-        assert "p in [0.2, 0.25] (the space)" in found.reason
+        assert "p in [0.2, 0.25] (the space)" in found.claim.reason
         assert found.status == "model contradicted"
 
 
@@ -270,13 +271,13 @@ class TestWhatFollows:
     def test_a_certificate_is_saved_read_explained_and_reported(self, tmp_path, kind, policy, blank_pictures):
         model, counts = mixed(), data()
         found = pl.certify(model, counts, REACH, confidence_set=kind, policy=policy)
-        found.save(tmp_path / "result", model=model, counts=counts)
+        pl.write_result(found, tmp_path / "result", model=model, counts=counts)
         again, findings = explain_result(tmp_path / "result", parts=["expressions"])
         assert (again.lower, again.upper) == (found.lower, found.upper)
-        assert findings.about == found.fingerprint
+        assert findings.about == fingerprint_of(found)
         assert findings.expressions
         pl.write_report(found, findings, tmp_path / "report.html")
-        assert found.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
+        assert found.claim.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
 
     def test_the_certificate_of_a_table_says_what_it_rests_on(self):
         said = str(pl.certify(mixed(), data(), REACH, confidence_set="table"))
@@ -290,7 +291,7 @@ class TestWhatFollows:
         found = pl.certify(mixed(), data(), question, confidence_set=kind)
         again = pl.certify(mixed(), data(), text, confidence_set=kind)
         assert (found.lower, found.upper) == (again.lower, again.upper)
-        assert found.gap["statistics"] > 0
+        assert found.beside.gap["statistics"] > 0
         learned = pl.learn(mixed(), data(), objectives=[question], confidence_set=kind)
         other = pl.explore(step, {"x": 3}, space=SPACE, labels={"goal": lambda s: s.x == 6})
         with pytest.raises(pl.ModelError, match="another model"):
@@ -307,7 +308,7 @@ class TestWhatFollows:
     def test_a_policy_is_improved(self):
         assert improve(mixed(), data(), REACH, over="uniform", confidence_set="table").n_compared
         found = compare(mixed(), data(), REACH, confidence_set="table")
-        assert [each.relaxation for each in found] == ["interval", "coupled"]
+        assert [each.how.relaxation for each in found] == ["interval", "coupled"]
 
     @pytest.mark.parametrize("kind", BOTH)
     def test_advice_and_learning_again_with_what_is_known_of_the_model(self, kind):
@@ -323,7 +324,7 @@ class TestWhatFollows:
         model = many_rows(30)
         rows = np.full(model.graph.n_transitions, 0.5)
         counts = pl.simulate(model, (TRUTH, rows), 300, rng=1, max_steps=60)
-        assert pl.certify(model, counts, REACH).parameters == {}
+        assert pl.certify(model, counts, REACH).rests_on.parameters == {}
         assert "p" in pl.learn(model, counts, misfit=0.01).parameters
 
     @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cell_models import cell_model, counts_in_cells
 from row_models import row_model
+from shorthand import altered
 
 import plumdp as pl
 from plumdp.base.errors import DataError
@@ -271,20 +272,20 @@ def certificate_of(seen, confidence_set, pilot=PILOT):
 def test_a_contradicted_model_has_bounds_on_the_graph_alone(confidence_set):
     learned, certificate = certificate_of(drifted(5), confidence_set)
     assert certificate.status == Status.CONTRADICTED
-    assert certificate.p_value <= (1 if confidence_set == "likelihood" else 1 / 40) * learned.error
-    assert certificate.relaxation == "untied"
+    assert certificate.beside.p_value <= (1 if confidence_set == "likelihood" else 1 / 40) * learned.error
+    assert certificate.how.relaxation == "untied"
     assert "no parameters explain the data" in str(certificate)
-    assert not any("expressions of the model are right" in text for text in certificate.assumptions)
+    assert not any("expressions of the model are right" in text for text in certificate.rests_on.assumptions)
 
 
 def test_what_the_certificate_says_of_the_model_is_what_was_decided():
     """Intervals have spent their share: a p-value between 2.5 % of the error and the error does not reject."""
     learned, certificate = certificate_of(drifted(1, 0), "interval")
-    between = replace(certificate, p_value=learned.error / 2)
+    between = altered(certificate, p_value=learned.error / 2)
     assert certificate.status == Status.CERTIFIED
     assert "no parameters explain" not in str(between)
     assert "some doubt" in str(between)
-    decided = replace(certificate, p_value=1.0, status=Status.CONTRADICTED)
+    decided = altered(certificate, p_value=1.0, status=Status.CONTRADICTED)
     assert "no sign that the model is wrong" not in str(decided)
 
 

@@ -178,20 +178,20 @@ def test_a_target_that_no_policy_surely_reaches_is_named_as_such(counts, lower):
     """If p may be 1, the first step may always win; if not, the infinite value is proved."""
     certificate = _certificate(_model(has_detour=False), counts)
     assert (certificate.lower, certificate.upper) == (pytest.approx(lower), np.inf)
-    assert certificate.reason == f"no policy reaches the target with certainty{_END}"
+    assert certificate.claim.reason == f"no policy reaches the target with certainty{_END}"
     if lower == 1:
         assert certificate.status == "nothing certified"
-        assert certificate.headline == f"Nothing certified: {certificate.reason}."
+        assert certificate.headline == f"Nothing certified: {certificate.claim.reason}."
     else:
         assert certificate.status == "certified"
         assert certificate.headline == "The policy's value is infinite with confidence 99.9 %."
-        assert ("because", certificate.reason) in certificate.facts()
+        assert ("because", certificate.claim.reason) in certificate.page().facts
 
 
 def test_a_given_policy_that_may_miss_the_target_is_named_as_such():
     model = _model(has_detour=True)
     certificate = _certificate(model, (600, 400), policy=[0, 2, 3])
-    assert certificate.reason == f"this policy does not surely reach the target{_END}"
+    assert certificate.claim.reason == f"this policy does not surely reach the target{_END}"
     assert certificate.headline == "The policy's value is infinite with confidence 99.9 %."
     assert _certificate(model, (600, 400), policy=[1, 2, 3]).status == "certified"
 
@@ -200,5 +200,5 @@ def test_a_given_policy_that_may_miss_the_target_is_named_as_such():
 def test_a_lack_of_data_is_still_called_one():
     certificate = _certificate(_model(has_detour=True), (0, 0))
     assert certificate.upper == np.inf
-    assert certificate.reason == "there are no data (all counts are 0)"
+    assert certificate.claim.reason == "there are no data (all counts are 0)"
     assert certificate.headline == "Nothing certified: there are no data (all counts are 0)."

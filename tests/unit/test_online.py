@@ -327,9 +327,9 @@ def test_records_are_those_of_certify_and_hold(study):
         assert record.bound <= record.true_value
         assert record.optimistic_bound >= best - 1e-6
         assert record.gap == record.optimistic_bound - record.bound
-        assert record.certificate.relaxation == "coupled"
+        assert record.certificate.how.relaxation == "coupled"
     again = pl.certify(study.model, record.learned.counts, study.objective, memory=False)
-    assert again.bound == pytest.approx(record.bound, abs=1e-9)
+    assert again.claim.bound == pytest.approx(record.bound, abs=1e-9)
 
 
 @pytest.mark.slow
@@ -340,7 +340,7 @@ def test_fewer_episodes_are_needed_than_with_intervals():
     *_, earlier, last = records
     assert earlier.episodes == 256
     learned = pl.learn(study.model, last.learned.counts, confidence_set="interval")
-    bound = pl.conclude(learned, study.objective, relaxation="rectangular").bound
+    bound = pl.conclude(learned, study.objective, relaxation="rectangular").claim.bound
     best = pl.stages.solve(relax(learned, "rectangular"), study.objective, nature="optimistic")
     assert earlier.gap < best.upper[study.model.graph.initial_state] - bound
 

@@ -132,6 +132,7 @@ def test_an_impossible_step_in_an_uneven_log_may_be_a_missing_row():
     part = pl.explore(step, {"worn": 0}, space=pl.ParameterSpace.unit("p"))
     times = [datetime(2024, 1, 1) + timedelta(days=day) for day in (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11)]
     log = pd.DataFrame({"episode": 1, "step": times, "worn": [0] * 5 + [2] * 6, "action": [*["run"] * 10, None]})
-    reason = pl.certify(part, read_log(part, log, **ANYHOW), "Pmax=? [ F worn=2 ]").reason
+    claim = pl.certify(part, read_log(part, log, **ANYHOW), "Pmax=? [ F worn=2 ]").claim
+    (reason,) = (rung.reason for rung in claim.rungs if rung.ground == "rows")
     said = "or rows between two steps are missing, as 10 % of the intervals are about twice the usual 1 day"
     assert reason.endswith(f"the model has no such edge, so it may be wrong; {said}")

@@ -1,7 +1,6 @@
 """Pictures: what is drawn is what the data say, in words of the command line, and nothing is cut off."""
 
 import re
-from dataclasses import replace
 from itertools import combinations
 from math import inf, nan
 
@@ -11,7 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
-from shorthand import check_model
+from shorthand import altered, check_model
 
 import plumdp as pl
 from plumdp.online.records import OnlineRun
@@ -21,16 +20,16 @@ from plumdp.plots.lists import draw_advice, draw_expressions
 from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of
-from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Rung
+from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Relaxed
 from plumdp.result.show import bounds_svg
 from studies.registry import find_study
 
 RUNGS = (
-    Rung("interval", 0.12345678, inf, "certified"),
-    Rung("rectangular", 0.2, 0.61, "certified"),
-    Rung("coupled", 0.25, 0.58765432, "certified"),
+    Relaxed("interval", 0.12345678, inf, "certified"),
+    Relaxed("rectangular", 0.2, 0.61, "certified"),
+    Relaxed("coupled", 0.25, 0.58765432, "certified"),
 )
-NOTHING = Rung("coupled", -inf, inf, "model contradicted")
+NOTHING = Relaxed("coupled", -inf, inf, "model contradicted")
 LONG = 'R{"money"}max=? [ !"a long name" U<=1000 "end of everything" ]'
 SQUARE = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
 
@@ -217,13 +216,13 @@ def test_bars_of_the_ladder_are_where_the_bounds_are():
 
 
 def test_bars_that_are_much_longer_than_the_tightest_end_in_an_arrow_with_their_number():
-    figure = draw_ladder(None, [Rung("interval", 3.0, 1e6, "certified"), RUNGS[2]], objective="")
+    figure = draw_ladder(None, [Relaxed("interval", 3.0, 1e6, "certified"), RUNGS[2]], objective="")
     assert "1,000,000" in texts(figure)
     assert figure.axes[0].get_xlim()[1] < 100
 
 
 def test_bounds_of_a_contradicted_model_say_so():
-    shown = texts(draw_ladder(None, [Rung("untied", 0.1, 0.5, "model contradicted")], objective=""))
+    shown = texts(draw_ladder(None, [Relaxed("untied", 0.1, 0.5, "model contradicted")], objective=""))
     assert "graph alone (model contradicted)" in shown
     assert "certified bounds" not in shown
 
@@ -421,7 +420,7 @@ def held():
 def test_certificates_are_drawn_alone_and_by_names_of_ones_own(held):
     assert "coupled" in texts(pl.draw("ladder", held).figure)
     named = texts(pl.draw("ladder", {"best": held, "mine": held}).figure)
-    assert {"best", "mine", held.objective} <= {*named}
+    assert {"best", "mine", held.claim.objective} <= {*named}
     assert "coupled" not in named
     assert {"x", "b"} <= {*texts(pl.draw("policy", held).figure)}  # the better action
 
@@ -431,9 +430,9 @@ def test_the_region_of_a_certificate_is_the_box_that_it_has(held):
     assert {"p", "q", "box around what the data allow", "true value"} <= {*texts(drawn)}
     assert "what the data allow" not in texts(drawn)  # which only the region itself is
     (axes,) = drawn.axes
-    (low, high), margin = held.parameters["p"], axes.get_xlim()
+    (low, high), margin = held.rests_on.parameters["p"], axes.get_xlim()
     assert margin[0] < low < high < margin[1]
-    many = replace(held, parameters=dict.fromkeys("pqr", (0.0, 1.0)))
+    many = altered(held, parameters=dict.fromkeys("pqr", (0.0, 1.0)))
     with pytest.raises(pl.DataError, match="a certificate keeps the bounds of its 3 parameters, and not their region"):
         pl.draw("region", many)
 

@@ -25,10 +25,10 @@ def test_the_value_of_practice_is_that_of_the_policy_that_the_data_show():
     """Up to the last bit, and with what it assumes beside."""
     asked, given = (pl.certify(MODEL, COUNTS, WINS, policy=policy) for policy in ("practice", SEEN))
     assert (asked.lower, asked.upper) == (given.lower, given.upper)
-    (more,) = {*asked.assumptions} - {*given.assumptions}
+    (more,) = {*asked.rests_on.assumptions} - {*given.rests_on.assumptions}
     assert more.startswith(SAID)
-    assert asked.options["practice"]
-    assert not given.options["practice"]
+    assert asked.how.options["practice"]
+    assert not given.how.options["practice"]
 
 
 @pytest.mark.parametrize("pair", [("b", "practice"), ("practice", "b")])
@@ -41,7 +41,9 @@ def test_either_of_two_policies_may_be_practice(pair):
     assert SAID in str(found)
     assert not any(text.startswith(SAID) for text in same.assumptions)
     kept = found.with_comparison()
-    assert [text for text in (*kept.assumptions, *kept.comparison["assuming"]) if text.startswith(SAID)]
+    assert [
+        text for text in (*kept.rests_on.assumptions, *kept.comparison.difference["assuming"]) if text.startswith(SAID)
+    ]
 
 
 def test_a_policy_is_not_compared_with_itself():
@@ -81,9 +83,9 @@ def test_nobody_announces_what_the_data_do():
 def test_a_saved_value_of_practice_is_explained_again(tmp_path):
     objective = pl.parse_property(WINS, MODEL, unit="wins")
     certificate = pl.certify(MODEL, COUNTS, objective, policy="practice")
-    certificate.save(tmp_path / "result", model=MODEL, counts=COUNTS)
+    pl.write_result(certificate, tmp_path / "result", model=MODEL, counts=COUNTS)
     again, _ = explain_result(tmp_path / "result", parts=["policy"])
-    assert (again.lower, again.upper, again.unit) == (certificate.lower, certificate.upper, "wins")
+    assert (again.lower, again.upper, again.claim.unit) == (certificate.lower, certificate.upper, "wins")
     assert json.loads((tmp_path / "result" / "certificate.json").read_text())["options"]["practice"]
 
 
@@ -92,11 +94,13 @@ def test_in_a_table_bets_are_placed_on_practice_without_anybodys_word():
     """Bounds on it are no wider than those of the same policy as one of several that bets are placed on."""
     found = pl.certify(MODEL, COUNTS, WINS, policy="practice", confidence_set="table")
     (said,) = (
-        text for text in found.assumptions if text.startswith("practice takes each action as often as the first ")
+        text
+        for text in found.rests_on.assumptions
+        if text.startswith("practice takes each action as often as the first ")
     )
     assert "steps of these data do in the same state" in said
     given = pl.certify(MODEL, COUNTS, WINS, policy=np.array(found.policy.weights), confidence_set="table")
-    assert not found.not_coupled
+    assert not found.how.not_coupled
     assert found.upper - found.lower <= given.upper - given.lower
 
 

@@ -155,7 +155,7 @@ def test_every_stage_of_a_certificate_is_logged_with_its_seconds(caplog):
     with caplog.at_level(logging.DEBUG, logger="plumdp"):
         certificate = pl.certify(STUDY.model, COUNTS, STUDY.objective)
     lines = [record.getMessage() for record in caplog.records if record.name == "plumdp"]
-    assert lines == [f"{stage}: {seconds:.3f} s" for stage, seconds in certificate.seconds.items()]
+    assert lines == [f"{stage}: {seconds:.3f} s" for stage, seconds in certificate.how.seconds.items()]
     assert len(lines) >= 3
     assert all(re.fullmatch(r"\w+: \d+\.\d{3} s", line) for line in lines)
 

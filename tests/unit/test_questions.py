@@ -89,7 +89,7 @@ def test_the_region_is_that_of_the_counted_model(walk, counts, first_then):
     question = first_then(walk, "tool", "site")
     learned = pl.learn(walk, counts)
     asked, announced = pl.conclude(learned, question), pl.conclude(learned, 'Pmax=? [ F "site" ]')
-    assert asked.parameters == announced.parameters
+    assert asked.rests_on.parameters == announced.rests_on.parameters
     assert announced.lower <= 0.9**2 <= announced.upper
 
 

@@ -20,12 +20,13 @@ from plumdp.cli import app
 from plumdp.cli.commands import COMMANDS, Command
 from plumdp.cli.inputs import load_model
 from plumdp.cli.options import Options
-from plumdp.learning.methods import SETS
+from plumdp.learning.methods import SETS, SetKind
 from plumdp.model.objectives import Reach
 from plumdp.model.readers import read
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular, seen_from
 from plumdp.reporting.read import explain_result
+from plumdp.result.findings import relaxed_of
 from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import TO_GAME
@@ -69,7 +70,7 @@ def everything(given):
 @pytest.fixture
 def everything(tmp_path, monkeypatch):
     """Add a set whose region is the whole space."""
-    monkeypatch.setitem(SETS, "everything", load_file(tmp_path, "everything", CONFIDENCE_SET).everything)
+    monkeypatch.setitem(SETS, "everything", SetKind(load_file(tmp_path, "everything", CONFIDENCE_SET).everything))
     return "everything"
 
 
@@ -79,12 +80,12 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study,
     counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=7)
     for relaxation in ("interval", "parameter", "expression", "rectangular"):
         found = pl.certify(study.model, counts, study.objective, confidence_set=everything, relaxation=relaxation)
-        assert found.confidence_set == "no data used"
+        assert found.how.confidence_set == "no data used"
         assert found.lower <= 0.467866 <= found.upper
-        assert found.parameters["t1"] == pytest.approx((0, 1), abs=1e-9)
-    found.save(tmp_path / "result", model=study.model, counts=counts)
+        assert found.rests_on.parameters["t1"] == pytest.approx((0, 1), abs=1e-9)
+    pl.write_result(found, tmp_path / "result", model=study.model, counts=counts)
     again, findings = explain_result(tmp_path / "result")
-    assert (again.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
+    assert (again.how.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
     assert [rung.relaxation for rung in findings.ladder][-1] == "coupled"
     pl.write_report(again, findings, tmp_path / "report.html")
     assert "no data used" in (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -343,8 +344,8 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
     learned = pl.learn(study.model, counts, objectives=[asked])
     found = pl.conclude(learned, asked)
     findings = pl.explain(learned, found)
-    assert findings.ladder[-1] == found.rung
-    found.save(tmp_path / "result", findings, model=study.model, counts=counts)
+    assert findings.ladder[-1] == relaxed_of(found)
+    pl.write_result(found, tmp_path / "result", findings, model=study.model, counts=counts)
     pl.write_report(*explain_result(tmp_path / "result"), tmp_path / "report.html")
     page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     assert found.headline in page
@@ -449,7 +450,7 @@ def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch
 def test_what_was_added_is_gone_after_its_test():
     assert "everything" not in SETS
     assert ".coin" not in read.READERS
-    assert [*valuation.PROVERS] == ["nature", "expansion", "pieces", "intervals", "bets", "runs"]
+    assert [*valuation.PROVERS] == ["nature", "expansion", "pieces", "intervals", "bets"]
     assert "sizes" not in COMMANDS
     assert [study.name for study in registry.STUDIES] == [
         "table",

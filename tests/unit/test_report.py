@@ -15,7 +15,7 @@ import explained as betting
 import numpy as np
 import pandas
 import pytest
-from shorthand import check_model
+from shorthand import altered, check_model
 
 import plumdp as pl
 from plumdp.base.vocabulary import Status
@@ -23,6 +23,7 @@ from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.data.report import IngestionReport
 from plumdp.reporting.page import render
 from plumdp.reporting.read import explain_result
+from plumdp.result.certificate import fingerprint_of
 from plumdp.result.findings import Findings
 from plumdp.result.printing import outward, plain_bounds
 
@@ -131,8 +132,8 @@ def hostile_problem():
 @pytest.fixture(scope="module")
 def hostile_and_found():
     certificate, findings = explained(*hostile_problem())
-    hostile = replace(certificate, reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
-    return hostile, replace(findings, about=hostile.fingerprint)
+    hostile = altered(certificate, reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
+    return hostile, replace(findings, about=fingerprint_of(hostile))
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +273,7 @@ def test_the_page_says_what_the_certificate_says(pages, certified_and_found):
     assert page.texts["h1"] == ["The expected “money” until the system reaches “end”"]
     said = "".join(page.texts["li"])
     assert certified.headline.replace(" %", "\N{NO-BREAK SPACE}%") in said  # with all digits, among the methods
-    assert all(assumption in said for assumption in certified.assumptions)
+    assert all(assumption in said for assumption in certified.rests_on.assumptions)
     rows = [place for tag, _, place in page.elements if tag == "tr"]
     assert len(rows) > len(certified.policy)
     assert 'class="certified"' in pages["certified"]
@@ -286,7 +287,7 @@ def test_the_first_screen_says_in_plain_words_what_is_claimed_and_what_would_mak
     text = render(certified, findings, title="Five bets", system="the <b>game</b>", author="A. Gambler")
     page = Page(text)
     assert page.texts["h1"] == ["Five bets"]
-    day = datetime.fromisoformat(certified.provenance["date"])
+    day = datetime.fromisoformat(certified.rests_on.provenance["date"])
     assert f"the <b>game</b> · A. Gambler · {day.day} {day:%B %Y}" in page.texts["p"]
     (claim,) = [words for words in page.texts["p"] if words.startswith("With a confidence of")]
     low, high = plain_bounds(certified.lower, certified.upper, is_probability=False)
@@ -294,7 +295,7 @@ def test_the_first_screen_says_in_plain_words_what_is_claimed_and_what_would_mak
     assert claim.replace("\N{NO-BREAK SPACE}", " ") == (
         f"With a confidence of 99.9 %, {value} is between {low} and {high}, under the best policy found."
     )
-    assert text.index("What would make it false") < text.index(certified.assumptions[0]) < text.index("<nav")
+    assert text.index("What would make it false") < text.index(certified.rests_on.assumptions[0]) < text.index("<nav")
     assert "whenever the data stopped, and 1 means no evidence against the model" in text
 
 
@@ -314,14 +315,16 @@ def test_methods_are_folded_at_the_end_and_six_words_are_explained(pages):
 def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
     learned = pl.learn(*problem[:2], objectives=[problem[2]])
     certificate = pl.decide(learned, 'R{"money"}>=10 [ F "end" ]').answered
-    text = render(certificate, Findings(certificate.fingerprint))
+    text = render(certificate, Findings(fingerprint_of(certificate)))
     asked = "Is there a policy for which the expected “money” until the system reaches “end” is at least 10?"
     assert (
         text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 11.1, ")
     )
-    assert certificate.answer["sentence"] in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
-    weaker = replace(certificate, confidence=0.95)
-    explained = render(weaker, Findings(weaker.fingerprint)).replace("\N{NO-BREAK SPACE}", " ")
+    assert certificate.comparison.answer["sentence"] in " ".join(Page(text).texts["li"]).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    weaker = altered(certificate, confidence=0.95)
+    explained = render(weaker, Findings(fingerprint_of(weaker))).replace("\N{NO-BREAK SPACE}", " ")
     assert "a confidence of 95 %, each from new data, on average at most 50 in 1,000 would be false" in explained
 
 
@@ -343,7 +346,7 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
     counts = pl.read_log(problem[0], log, on_unmatched="report")
     certificate, findings = explained(problem[0], counts, problem[2])
     text = render(certificate, findings)
-    assert not certificate.claims_bounds
+    assert not certificate.claim.claims_bounds
     assert 'class="bounds"' not in text
     assert "infinity" not in text
     assert "1 row of the data shows what the model says cannot happen. No bound is claimed." in text
@@ -374,7 +377,7 @@ def test_a_saved_result_has_the_same_report_with_and_without_findings(
 ):
     certificate, findings = certified_and_found
     model, counts, _ = problem
-    certificate.save(tmp_path / "result", findings if is_explained else None, model=model, counts=counts)
+    pl.write_result(certificate, tmp_path / "result", findings if is_explained else None, model=model, counts=counts)
     pl.write_report(*explain_result(tmp_path / "result"), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["certified"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "result"]
@@ -386,16 +389,16 @@ def test_a_report_needs_a_place_and_the_findings_of_its_certificate(certified_an
         pl.write_report(certificate, findings, tmp_path)
     with pytest.raises(pl.DataError, match=r"there is no folder .*missing; make it first"):
         pl.write_report(certificate, findings, tmp_path / "missing" / "x.html")
-    for mixed_up in (contradicted, replace(certificate, lower=certificate.lower + 1e-9)):
+    for mixed_up in (contradicted, altered(certificate, lower=certificate.lower + 1e-9)):
         with pytest.raises(pl.DataError, match="these findings are about another certificate"):
             pl.write_report(mixed_up, findings, tmp_path / "x.html")
         with pytest.raises(pl.DataError, match="these findings are about another certificate"):
-            mixed_up.save(tmp_path / "result", findings)
+            pl.write_result(mixed_up, tmp_path / "result", findings)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_without_any_findings_shows_the_claim(certified):
-    page = Page(render(certified, Findings(certified.fingerprint)))
+    page = Page(render(certified, Findings(fingerprint_of(certified))))
     assert certified.headline.replace(" %", "\N{NO-BREAK SPACE}%") in page.texts["li"]
 
 
@@ -406,16 +409,18 @@ def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
     shown = Page(certified._repr_html_())
     assert shown.texts["b"] == [certified.headline, "what the error of 0.1 % is spent on"]
     (label,) = [attributes["aria-label"] for tag, attributes, _ in shown.elements if tag == "svg"]
-    low, high = certified.printed_bounds
-    assert label == f"between {low} and {high}, estimate about {certified.estimated_value:.6g}"
-    facts = [text for pair in certified.facts() for text in pair if text]
+    low, high = certified.claim.printed_bounds
+    assert label == f"between {low} and {high}, estimate about {certified.beside.estimated_value:.6g}"
+    facts = [text for pair in certified.page().facts for text in pair if text]
     assert shown.texts["td"][: len(facts)] == facts
     assert len(certified._repr_html_()) < 10_000
 
 
 def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted):
     report = IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
-    refused = replace(certified, data_quality=replace(certified.data_quality, report=report))
+    refused = altered(
+        certified, claims_bounds=False, data_quality=replace(certified.rests_on.data_quality, report=report)
+    )
     assert "<svg" not in refused._repr_html_()
     assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says
     assert "MODEL CONTRADICTED" in contradicted._repr_html_()

@@ -200,9 +200,9 @@ def test_notebooks_show_several_certificates_as_one_table():
     both = Certificates([certificate(), certificate()])
     parser = Cells()
     parser.feed(both._repr_html_())
-    assert parser.cells[0] == f"{certificate().objective}, confidence 0.999"  # which both have
+    assert parser.cells[0] == f"{certificate().claim.objective}, confidence 0.999"  # which both have
     assert parser.cells[1:5] == ["relaxation", "lower", "upper", "status"]
-    assert parser.cells[5:9] == ["coupled", *certificate().printed_bounds, "certified"]
+    assert parser.cells[5:9] == ["coupled", *certificate().claim.printed_bounds, "certified"]
     assert both == [certificate(), certificate()]
     assert "<table>" in Certificates()._repr_html_()
 

@@ -205,4 +205,4 @@ def test_certificates_without_bounds_or_of_other_models_are_refused():
     with pytest.raises(pl.DataError, match="the certificate's policy is not on this model"):
         certified_question(found, other)
     with pytest.raises(pl.DataError, match="has no text"):
-        certified_question(replace(found, objective=""), MODEL)
+        certified_question(replace(found, claim=replace(found.claim, objective="")), MODEL)

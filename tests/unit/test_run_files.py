@@ -152,9 +152,9 @@ def test_certificates_say_where_their_data_come_from(tmp_path):
     write_runs(STUDY.model, STUDY.true_point, 200, tmp_path / "runs.csv", rng=1, max_steps=6)
     log = pl.read_log(STUDY.model, tmp_path / "runs.csv")
     certificate = pl.certify(STUDY.model, log.counts, STUDY.objective)
-    assert certificate.provenance["data 1"] == str(log.report.files[0])
-    assert certificate.provenance["data 1"].startswith(f"{tmp_path / 'runs.csv'}: ")
-    assert certificate.provenance["data read"] == log.report.read
+    assert certificate.rests_on.provenance["data 1"] == str(log.report.files[0])
+    assert certificate.rests_on.provenance["data 1"].startswith(f"{tmp_path / 'runs.csv'}: ")
+    assert certificate.rests_on.provenance["data read"] == log.report.read
 
 
 # messages

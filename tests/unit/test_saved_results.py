@@ -3,7 +3,7 @@
 import json
 import pickle
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import replace
 from hashlib import blake2b
 from math import inf
 
@@ -11,7 +11,7 @@ import explained
 import pytest
 from explained import COUNTS, STUDY
 from refusals import refused
-from shorthand import compare
+from shorthand import altered, compare, said
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
@@ -34,15 +34,15 @@ def findings():
 
 @pytest.fixture
 def folder(certificate, findings, tmp_path):
-    certificate.save(tmp_path / "result", findings, model=STUDY.model, counts=COUNTS)
+    pl.write_result(certificate, tmp_path / "result", findings, model=STUDY.model, counts=COUNTS)
     return tmp_path / "result"
 
 
 def assert_same(read, written):
     """Check every field; policies, and advice in the words of an interface, by what they say."""
-    own = {"policy", "data_quality", "narrower"}
-    for name in {field.name for field in fields(written)} - own:
-        assert getattr(read, name) == getattr(written, name), name
+    (one, other), own = (said(read), said(written)), {"policy", "data_quality", "narrower"}
+    for name in other.keys() - own:
+        assert one[name] == other[name], name
     assert read.to_dict() == written.to_dict()
     assert str(read) == str(written)
     for name, values in written.policy.columns().items():
@@ -71,39 +71,39 @@ def test_a_policy_without_its_model_is_not_taken_for_one_of_the_model(folder):
 
 
 def test_a_result_can_be_saved_again_and_again(certificate, folder, tmp_path):
-    pl.read_result(folder).save(tmp_path / "copy", read_findings(folder), model=STUDY.model, counts=COUNTS)
+    pl.write_result(pl.read_result(folder), tmp_path / "copy", read_findings(folder), model=STUDY.model, counts=COUNTS)
     for name in FILES:
         assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_infinite_bounds_and_refused_claims_come_back(certificate, tmp_path):
     report = IngestionReport("transitions", dict.fromkeys(KINDS, 0) | {"impossible transition": 2}, {})
-    quality = replace(certificate.data_quality, report=report)
-    endless = replace(certificate, upper=inf, parameters={"p": (-inf, 0.5)}, data_quality=quality)
-    endless.save(tmp_path / "endless")
+    quality = replace(certificate.rests_on.data_quality, report=report)
+    endless = altered(certificate, claims_bounds=False, parameters={"p": (-inf, 0.5)}, data_quality=quality)
+    pl.write_result(endless, tmp_path / "endless")
     read = pl.read_result(tmp_path / "endless")
-    assert (read.lower, read.upper, read.parameters) == (-inf, inf, {"p": (-inf, 0.5)})
-    assert not read.claims_bounds
+    assert (read.lower, read.upper, read.rests_on.parameters) == (-inf, inf, {"p": (-inf, 0.5)})
+    assert not read.claim.claims_bounds
     assert read.headline == endless.headline
 
 
 def test_what_was_not_given_is_not_saved(certificate, tmp_path):
-    certificate.save(tmp_path / "short")
+    pl.write_result(certificate, tmp_path / "short")
     assert sorted(file.name for file in (tmp_path / "short").iterdir()) == ["certificate.json", "policy.csv"]
     assert read_findings(tmp_path / "short") is None
     with pytest.raises(pl.DataError, match="model and counts are kept together: give both, or neither"):
-        certificate.save(tmp_path / "half", model=STUDY.model)
+        pl.write_result(certificate, tmp_path / "half", model=STUDY.model)
     other = "the certificate rests on another model or other counts: give what was certified"
     for model, counts in ((pl.case_study("betting:6").model, COUNTS), (STUDY.model, COUNTS.planned_sum(MORE))):
         with pytest.raises(pl.DataError, match=other):
-            certificate.save(tmp_path / "half", model=model, counts=counts)
+            pl.write_result(certificate, tmp_path / "half", model=model, counts=counts)
     assert not (tmp_path / "half").exists()
 
 
 def test_the_ladder_is_what_compare_says(findings):
     expected = compare(STUDY.model, COUNTS, STUDY.objective)
     assert [(rung.relaxation, rung.lower, rung.upper) for rung in findings.ladder] == [
-        (each.relaxation, each.lower, each.upper) for each in expected
+        (each.how.relaxation, each.lower, each.upper) for each in expected
     ]
 
 
@@ -126,9 +126,9 @@ def test_a_certificate_that_was_only_laid_out_anew_is_the_same(certificate, fold
 
 
 MISUSES = {
-    "nothing": ("nowhere", "{0} is not a folder: give the folder of a result, as plumdp certify -o or save() writes "
-                           "it"),
-    "empty": ("empty", "{0} has no certificate.json: give the folder of a result, as plumdp certify -o or save() "
+    "nothing": ("nowhere", "{0} is not a folder: give the folder of a result, as plumdp certify -o or write_result "
+                           "writes it"),
+    "empty": ("empty", "{0} has no certificate.json: give the folder of a result, as plumdp certify -o or write_result "
                        "writes it"),
     "several": ("both", "{0} holds 2 results: read each of them, such as {0}/1"),
     "no json": ("broken", "{0}/certificate.json cannot be read: Expecting value: line 1 column 1 (char 0)"),
@@ -146,7 +146,7 @@ def test_what_is_not_a_result_is_refused_with_a_reason(certificate, tmp_path, ca
     for each, text in {"broken": "", "other": '{"schema": "plumdp/comparison/1"}'}.items():
         (tmp_path / each).mkdir()
         (tmp_path / each / "certificate.json").write_text(text)
-    certificate.save(tmp_path / "torn")
+    pl.write_result(certificate, tmp_path / "torn")
     (tmp_path / "torn" / "policy.csv").unlink()
     with pytest.raises(pl.DataError) as caught:
         pl.read_result(tmp_path / name)
@@ -212,7 +212,7 @@ def test_a_result_of_version_0_3_0_is_read(folder):
     content["comparison"] = {"sentence": "mine is better", "names": ["mine", "yours"], "policy": "first", **ends}
     seal(folder, {name: value for name, value in content.items() if name not in ("visible_error", "narrower")})
     read = pl.read_result(folder)
-    assert (read.visible_error, read.narrower, read.comparison["margin"]) == (None, (), 0.0)
+    assert (read.beside.visible_error, read.how.narrower, read.comparison.difference["margin"]) == (None, (), 0.0)
     assert read.lower == content["lower"]
 
 
@@ -249,10 +249,10 @@ def test_what_was_sealed_without_a_change_is_read(certificate, folder):
 
 
 def test_a_width_that_is_infinite_is_written_as_text_and_comes_back(certificate, tmp_path):
-    endless = replace(certificate, upper=inf, gap={"statistics": 0.5, "relaxation": inf})
-    endless.save(tmp_path / "endless")
+    endless = altered(certificate, upper=inf, gap={"statistics": 0.5, "relaxation": inf})
+    pl.write_result(endless, tmp_path / "endless")
     assert "Infinity" not in (tmp_path / "endless" / "certificate.json").read_text()
-    assert pl.read_result(tmp_path / "endless").gap == endless.gap
+    assert pl.read_result(tmp_path / "endless").beside.gap == endless.beside.gap
 
 
 def test_actions_and_states_with_odd_characters_come_back_without_the_model(tmp_path):
@@ -264,7 +264,7 @@ def test_actions_and_states_with_odd_characters_come_back_without_the_model(tmp_
 
     model = pl.explore(step, {"v": odd}, space=pl.ParameterSpace.unit("p"), labels={"end": lambda s: s.v == "end"})
     made = pl.certify(model, pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=5), 'Pmax=? [ F "end" ]')
-    made.save(tmp_path / "odd")
+    pl.write_result(made, tmp_path / "odd")
     assert pl.read_result(tmp_path / "odd").policy.action(v=odd) == odd
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from log_models import LAMP, runs
 
-from plumdp.data import logs, steps
+from plumdp.data import open_logs, steps
 from plumdp.data.duckdb_tables import connect
 from plumdp.data.logs import read_log
 
@@ -43,7 +43,7 @@ def test_a_log_is_scanned_at_most_twice_in_whatever_order_its_rows_are(
             opened.append(Counting(connection))
             yield opened[-1]
 
-    monkeypatch.setattr(logs, "connect", counting)
+    monkeypatch.setattr(open_logs, "connect", counting)
     monkeypatch.setattr(steps, "_KEPT", kept)
     frame = pd.DataFrame(ROWS[form])
     for kind, rows in {"in order": frame, "shuffled": frame.sample(frac=1, random_state=1)}.items():

@@ -47,19 +47,19 @@ COUNTS = pl.simulate(MODEL, POINT, 4000, rng=1, max_steps=2)
 def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives():
     found = certify_all(MODEL, COUNTS, TEXTS, confidence=0.99)
     learned = pl.learn(MODEL, COUNTS, confidence=0.99, objectives=TEXTS)
-    assert [each.objective for each in found] == TEXTS
+    assert [each.claim.objective for each in found] == TEXTS
     for each, text in zip(found, TEXTS, strict=True):
         alone = pl.conclude(learned, text)
         assert (each.lower, each.upper) == (alone.lower, alone.upper)
         assert each.status == "certified"
-        assert each.jointly == alone.jointly == tuple(other for other in TEXTS if other != text)
-        assert each.parameters == found[0].parameters  # one region
+        assert each.rests_on.jointly == alone.rests_on.jointly == tuple(other for other in TEXTS if other != text)
+        assert each.rests_on.parameters == found[0].rests_on.parameters  # one region
 
 
 @pytest.mark.slow
 def test_the_true_value_of_each_policy_lies_in_its_bracket():
     for each in certify_all(MODEL, COUNTS, TEXTS):
-        objective = pl.parse_property(each.objective, MODEL)
+        objective = pl.parse_property(each.claim.objective, MODEL)
         worth = pl.stages.evaluate(pl.stages.instantiate(MODEL, POINT), each.policy, objective, precision=1e-9)
         assert each.lower <= worth.upper[0]
         assert worth.lower[0] <= each.upper
@@ -87,14 +87,14 @@ def test_more_objectives_make_each_bracket_wider_but_not_by_much():
     alone = [pl.certify(MODEL, COUNTS, text) for text in TEXTS]
     for one, several in zip(alone, certify_all(MODEL, COUNTS, TEXTS), strict=True):
         assert 1 < (several.upper - several.lower) / (one.upper - one.lower) < 1.15
-        assert one.jointly == ()
+        assert one.rests_on.jointly == ()
 
 
 def test_a_question_that_was_not_announced_holds_with_all_that_were():
     learned = pl.learn(MODEL, COUNTS, objectives=TEXTS[:2])
-    assert pl.conclude(learned, TEXTS[2]).jointly == tuple(TEXTS[:2])
+    assert pl.conclude(learned, TEXTS[2]).rests_on.jointly == tuple(TEXTS[:2])
     other = pl.conclude(learned, TEXTS[0].replace('"both"', '("both")'))  # the same question in other words
-    assert other.jointly == (TEXTS[1],)
+    assert other.rests_on.jointly == (TEXTS[1],)
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_other_sets_hold_jointly_without_any_division(sets):
     for each, text in zip(found, TEXTS, strict=True):
         alone = pl.certify(MODEL, COUNTS, text, confidence_set=sets)
         assert (each.lower, each.upper) == (alone.lower, alone.upper)
-        assert len(each.jointly) == 2
+        assert len(each.rests_on.jointly) == 2
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_contradicted_model_is_contradicted_for_all_jointly():
     for at in (1, 2):
         counts[graph.first_transition[graph.first_choice[int(np.flatnonzero(graph.states["at"] == at)[0])]]] = 1000
     found = certify_all(model, pl.TransitionCounts(graph, counts, "adaptive"), TEXTS)
-    assert {(each.status, len(each.jointly)) for each in found} == {("model contradicted", 2)}
+    assert {(each.status, len(each.rests_on.jointly)) for each in found} == {("model contradicted", 2)}
 
 
 # Misuse

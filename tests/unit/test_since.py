@@ -38,16 +38,18 @@ def log(rows):
 def test_where_the_model_changed_the_end_of_the_data_is_certified(log):
     whole = pl.certify(COIN, log, HEADS, confidence=0.95)
     assert whole.status == "model contradicted"
-    assert "(certify_since, or certify --since), which pays for the choice of the start" in whole.reason
+    assert "(certify_since, or certify --since), which pays for the choice of the start" in whole.claim.reason
     found = certify_since(COIN, log, HEADS, "run 590", confidence=0.95)
     assert found.lower < 0.3 < found.upper < 0.5
-    assert found.assumptions[0].startswith("nothing has changed since run 609; bounds for all starts hold at once")
-    assert "the runs of the log are numbered in the order in which they were made" in found.assumptions[1]
+    assert found.rests_on.assumptions[0].startswith(
+        "nothing has changed since run 609; bounds for all starts hold at once"
+    )
+    assert "the runs of the log are numbered in the order in which they were made" in found.rests_on.assumptions[1]
     before = [*log.counts.time.seen_in_parts(COIN.graph.n_transitions)][: 1 + log.counts.time.names.index("run 609")]
     late = log.counts.counts - sum(before)
     alone = pl.certify(COIN, pl.TransitionCounts(COIN.graph, late, "adaptive"), HEADS, confidence=0.95)
     assert found.lower < alone.lower < alone.upper < found.upper  # which does not pay for the choice
-    assert found.approximate == pytest.approx(alone.approximate)
+    assert found.beside.approximate == pytest.approx(alone.beside.approximate)
 
 
 def test_the_errors_of_all_starts_sum_to_at_most_that_which_is_printed(log, monkeypatch):

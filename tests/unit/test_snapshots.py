@@ -57,7 +57,7 @@ def test_rows_that_were_deleted_are_not_read_and_the_version_is_part_of_the_cert
     assert counts.total == 2
     certificate = pl.certify(MODEL, counts, CLOSED)
     said = "cases, version 1 of a table of Delta Lake (hashed: the identity and the version of the table)"
-    assert certificate.provenance["data 1"] == said
+    assert certificate.rests_on.provenance["data 1"] == said
     deltalake.DeltaTable(delta).delete("episode = 2")
     later = pl.read_log(MODEL, delta).counts
     assert later.total == 1
@@ -70,7 +70,7 @@ def test_rows_that_were_deleted_are_not_read_and_the_version_is_part_of_the_cert
 def test_a_table_of_iceberg_is_read_at_its_last_snapshot_or_at_one_that_is_given(iceberg):
     counts = pl.read_log(MODEL, iceberg).counts
     assert counts.total == 2
-    said = pl.certify(MODEL, counts, CLOSED).provenance["data 1"]
+    said = pl.certify(MODEL, counts, CLOSED).rests_on.provenance["data 1"]
     assert said.startswith("all/cases, snapshot ")
     assert "of a table of Iceberg" in said
     before = sorted(Path(iceberg).glob("metadata/*.metadata.json"))[1]

@@ -99,8 +99,17 @@ def claim(certificate):
     """Return all that a certificate claims, but for seconds, provenance and the test of the model."""
     is_finite = certificate.upper < np.inf  # otherwise any row will do
     of = certificate
-    parts = [of.lower, of.upper, of.objective, of.relaxation, of.confidence_set, of.guarantee, of.status, of.parameters]
-    return [*parts, of.solver, of.policy.choice.tolist() if is_finite else []]
+    parts = [
+        of.lower,
+        of.upper,
+        of.claim.objective,
+        of.how.relaxation,
+        of.how.confidence_set,
+        of.claim.guarantee,
+        of.status,
+        of.rests_on.parameters,
+    ]
+    return [*parts, of.how.solver, of.policy.choice.tolist() if is_finite else []]
 
 
 def test_a_stored_model_is_the_model_in_memory(both):
@@ -300,7 +309,7 @@ def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_exp
     counts[rows.first_transition[:-1]] = 10_000  # the first outcome of every row, always: 1/5 among them
     certificate = pl.certify(model, TransitionCounts(rows, counts, "adaptive"), 'Pmax=? [ F "goal" ]')
     assert certificate.status == "model contradicted"
-    assert certificate.confidence_set == "none: transitions of a stored model may have any probability"
+    assert certificate.how.confidence_set == "none: transitions of a stored model may have any probability"
     assert (certificate.lower, certificate.upper) == (0.0, 1.0)
 
 
@@ -370,7 +379,7 @@ def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
     model = layered(tmp_path / "model", n_levels=4, width=20)
     counts = pl.simulate(model, {"p": "0.3", "q": "0.6"}, 500, rng=1, max_steps=5)
     found = compare(model, counts, 'Pmax=? [ F "goal" ]', confidence_set="interval")
-    assert [certificate.relaxation for certificate in found] == ["interval", "parameter", "expression"]
+    assert [certificate.how.relaxation for certificate in found] == ["interval", "parameter", "expression"]
     assert found[2].lower >= max(found[0].lower, found[1].lower)
 
 

@@ -10,6 +10,7 @@ from table_cases import values_at
 import plumdp as pl
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.model.question import ask
+from plumdp.result.certificate import fingerprint_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.tables.chain import table_chain
 from plumdp.tables.table_set import table_budget
@@ -67,7 +68,7 @@ def test_steps_that_are_bounded_have_bets_if_they_are_counted_and_else_intervals
     """The product with a counter has the rows of the table, each tied for all steps."""
     model, _, counts = data()
     counting, forgetting = (pl.certify(model, counts, 'Pmax=? [ F<=7 "goal" ]', memory=m) for m in (True, False))
-    assert counting.gap["statistics"] > 0
+    assert counting.beside.gap["statistics"] > 0
     assert counting.lower > forgetting.lower
     assert "number of steps is bounded" in str(forgetting)
 
@@ -77,7 +78,7 @@ def test_a_policy_that_was_announced_has_bets_of_its_own_and_the_certificate_say
     waits = pl.PolicyTable(model.graph, model.graph.first_choice[1:] - 1)
     found = pl.certify(model, counts, REACH, policy=waits, announced=True)
     assert found.lower <= true_value(model, point, REACH, waits) <= found.upper
-    assert "the objectives were chosen before looking at the data" in found.assumptions
+    assert "the objectives were chosen before looking at the data" in found.rests_on.assumptions
     assert "bets on the value of this policy, and each row within its intervals" in str(found)
 
 
@@ -106,7 +107,7 @@ def test_a_policy_that_was_given_is_explained_from_model_and_counts(policy):
     """It is learned again with the same policy announced, and gives the same certificate to the last bit."""
     model, _, counts = data()
     found = pl.certify(model, counts, REACH, policy=policy, announced=True)
-    assert explain(model, counts, found).about == found.fingerprint
+    assert explain(model, counts, found).about == fingerprint_of(found)
     with pytest.raises(pl.DataError, match="other counts"):
         explain(model, data(n_runs=2000)[2], found)
 
@@ -135,7 +136,7 @@ def test_policies_that_were_not_announced_have_intervals_alone():
     learned = pl.learn(model, counts, objectives=[REACH])
     assert "bets are placed on policies that the first data name" in str(pl.conclude(learned, FREE[1]))
     given = pl.conclude(learned, REACH, policy=model.graph.first_choice[:-1])
-    assert given.to_narrow == (
+    assert given.how.to_narrow == (
         "to get narrower bounds: say announced=True if these data did not choose the policy; then bets are placed on it"
     )
     nothing = pl.learn(model, data(pilot=False)[2], objectives=[REACH])
@@ -146,11 +147,11 @@ def test_policies_that_were_not_announced_have_intervals_alone():
 def test_a_certificate_is_saved_read_explained_and_reported(tmp_path, blank_pictures):
     model, _, counts = data()
     found = pl.certify(model, counts, REACH)
-    found.save(tmp_path / "result")
+    pl.write_result(found, tmp_path / "result")
     again = pl.read_result(tmp_path / "result")
     assert (again.lower, again.upper, str(again)) == (found.lower, found.upper, str(found))
     pl.write_report(found, explain(model, counts, found), tmp_path / "report.html")
-    assert found.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
+    assert found.claim.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_a_question_of_yes_or_no_is_decided_and_policies_are_compared():

@@ -69,11 +69,11 @@ def test_coins_that_are_tied_and_differ_contradict_the_model_and_others_do_not()
     tied = table(row="coin")
     found = pl.certify(tied, counts_of(tied, [600, 400], [300, 700]), TOSS)
     assert found.status == "model contradicted"
-    assert "the data contradict that tied rows are the same: rows tied to that of" in found.reason
-    assert found.p_value < 1e-9
+    assert "the data contradict that tied rows are the same: rows tied to that of" in found.claim.reason
+    assert found.beside.p_value < 1e-9
     assert found.lower < 0.6 * 0.3 < found.upper  # by the graph alone
     same = pl.certify(tied, counts_of(tied, [600, 400], [610, 390]), TOSS)
-    assert (same.status, same.p_value) == ("certified", 1.0)
+    assert (same.status, same.beside.p_value) == ("certified", 1.0)
     free = table()
     assert table_fit(free, counts_of(free, [600, 400], [300, 700])).p_value == 1.0
 
@@ -86,7 +86,8 @@ def test_a_coin_that_changes_over_time_contradicts_the_model():
     assert found.p_value < 1e-9
     assert found.tests[0].kind == "time"
     assert (
-        "leads to at=1 was about 0.9, and about 0.3 from about step 201 on" in pl.certify(model, changed, TOSS).reason
+        "leads to at=1 was about 0.9, and about 0.3 from about step 201 on"
+        in pl.certify(model, changed, TOSS).claim.reason
     )
     assert table_fit(model, counts_of(model, [890, 110], [550, 550], pilot=pilot)).p_value == 1.0
 
@@ -96,4 +97,4 @@ def test_numbers_that_a_table_fixes_are_tested():
     assert pl.certify(model, counts_of(model, [333, 667], [50, 50]), TOSS).status == "certified"
     found = pl.certify(model, counts_of(model, [500, 500], [50, 50]), TOSS)
     assert found.status == "model contradicted"
-    assert "1/3" in found.reason
+    assert "1/3" in found.claim.reason

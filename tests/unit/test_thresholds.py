@@ -152,7 +152,7 @@ def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
 def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(learned, text, of_all):
     """PRISM asks it of all policies; that question is named, can be asked as it is, and is another one."""
     answer = decide(learned, text)
-    low, high = answer.certificate.printed_bounds
+    low, high = answer.certificate.claim.printed_bounds
     reached = f"at most {high}" if "<" in text else f"at least {low}"
     assert answer.sentence == (
         f"Yes, under the policy found: it has {reached}, with confidence 99.9 %. Other policies may do worse: "
@@ -178,7 +178,7 @@ def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
 
     model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 1})
     answer = decide(pl.learn(model, pl.simulate(model, {"p": "0.4"}, 1_000, rng=1, max_steps=1)), text)
-    ends = sorted([answer.certificate.bound, answer.limit])
+    ends = sorted([answer.certificate.claim.bound, answer.limit])
     assert answer.sentence == sentence.format(lower=outward(ends[0], -1), upper=outward(ends[1], 1))
 
 

@@ -219,7 +219,7 @@ def test_what_is_added_without_an_order_is_one_part():
     assert (first + second).time.n == 4
     assert (second + first).time is None
     assert first.planned_sum(thrown(50, seed=3)).time is None
-    nothing = replace(thrown(1, seed=4), counts=np.zeros(N, dtype=np.int64))
+    nothing = replace(thrown(1, seed=4), counts=np.zeros(N, dtype=np.int64), contexts=())
     assert (first + nothing).time is first.time
 
 

@@ -35,34 +35,34 @@ SAME_COIN = read_over_time(rng.random(4000) < 0.15)
 def test_a_coin_that_changes_is_found_and_no_bound_is_claimed(tmp_path):
     """At the truth, the likelihood of the change is 4,000/4 · 0.1² / (2 · 0.15 · 0.85) = 39 nats above that of none."""
     found = pl.certify(COIN, CHANGED_COIN, HEADS)
-    assert found.p_value < 1e-6
+    assert found.beside.p_value < 1e-6
     assert found.status == Status.CONTRADICTED
     assert found.headline == f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
-    assert (found.lower, found.upper, found.printed_bounds) == (-np.inf, np.inf, ("none", "none"))
-    assert found.parameters == {}
+    assert (found.lower, found.upper, found.claim.printed_bounds) == (-np.inf, np.inf, ("none", "none"))
+    assert found.rests_on.parameters == {}
     text = str(found)
     assert "p was about 0.1, and about 0.2 from about run 2,0" in text or "from about run 1,9" in text
     assert "depends on state and action alone" not in text
-    assert "misfit" not in found.reason
-    found.save(tmp_path / "result")
+    assert "misfit" not in found.claim.reason
+    pl.write_result(found, tmp_path / "result")
     read = pl.read_result(tmp_path / "result")
-    assert (read.headline, read.claims_bounds, read.to_dict()["lower"]) == (found.headline, False, None)
+    assert (read.headline, read.claim.claims_bounds, read.to_dict()["lower"]) == (found.headline, False, None)
 
 
 def test_what_did_not_change_has_the_same_bounds_as_without_a_test_over_time():
     with_time, without = (pl.certify(COIN, each, HEADS) for each in (SAME_COIN, replace(SAME_COIN, time=None)))
     assert (with_time.lower, with_time.upper) == (without.lower, without.upper)
-    assert with_time.p_value == without.p_value == 1
-    shares = dict(with_time.budget)
+    assert with_time.beside.p_value == without.beside.p_value == 1
+    shares = dict(with_time.how.budget)
     assert shares["tests of changes over time"] == shares["tests of drifts"] == shares["tests of rows"]
-    assert "tests of changes over time" not in dict(without.budget)
+    assert "tests of changes over time" not in dict(without.how.budget)
 
 
 def test_all_that_follows_from_data_that_changed_is_true_of_every_coin():
     learned, policy = pl.learn(COIN, CHANGED_COIN), COIN.graph.first_choice[:-1]
     gain = pl.difference(learned, HEADS, policy, policy)
     assert (gain.lower, gain.upper) == (-np.inf, np.inf)
-    assert all(not each.claims_bounds for each in compare(COIN, CHANGED_COIN, HEADS))
+    assert all(not each.claim.claims_bounds for each in compare(COIN, CHANGED_COIN, HEADS))
     assert pl.decide(learned, 'P>=0.05 [ F "heads" ]').verdict == "unknown"
     relaxed, thrown = relax(learned, "expression"), COIN.graph.first_transition[0]
     of_throw = relaxed.expression[thrown : thrown + 2]
@@ -77,7 +77,7 @@ def test_the_check_of_a_model_names_the_change():
 
 @pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid", "likelihood"])
 def test_every_set_is_tested_over_time(kind):
-    assert not pl.certify(COIN, CHANGED_COIN, HEADS, confidence_set=kind).claims_bounds
+    assert not pl.certify(COIN, CHANGED_COIN, HEADS, confidence_set=kind).claim.claims_bounds
 
 
 def test_rows_that_may_be_off_are_not_tested_over_time():
@@ -98,10 +98,10 @@ TABLE = pl.explore(unknown_coin, {"x": 0}, labels={"heads": lambda s: s.x == 1})
 def test_a_row_of_a_table_that_changes_is_named_and_no_bound_is_claimed():
     counts = replace(CHANGED_COIN, graph=TABLE.graph)
     found = pl.certify(TABLE, counts, HEADS)
-    assert found.p_value < 1e-6
-    assert not found.claims_bounds
-    assert "state (x=0), action 'go' leads to x=1 was about 0." in found.reason
-    assert "(estimates)" in found.reason
+    assert found.beside.p_value < 1e-6
+    assert not found.claim.claims_bounds
+    assert "state (x=0), action 'go' leads to x=1 was about 0." in found.claim.reason
+    assert "(estimates)" in found.claim.reason
     assert pl.certify(TABLE, replace(SAME_COIN, graph=TABLE.graph), HEADS).status == Status.CERTIFIED
 
 
@@ -110,8 +110,8 @@ def test_stages_of_a_table_without_parts_are_tested_as_well():
     heads = rng.random(4000) < np.where(np.arange(4000) < 2000, 0.2, 0.8)
     counts = replace(read_over_time(heads), graph=TABLE.graph, time=None)
     found = pl.certify(TABLE, counts, HEADS, confidence=0.99)
-    assert found.p_value < 1e-6
-    assert not found.claims_bounds
+    assert found.beside.p_value < 1e-6
+    assert not found.claim.claims_bounds
 
 
 TIED = cell_model([[[p, 1 - p]], [[p, 1 - p]]], pl.ParameterSpace.unit("p"))
@@ -173,13 +173,13 @@ def test_days_that_are_added_in_order_are_tested_and_say_what_that_rests_on():
     outcomes = OUTCOMES
     days = [read_over_time(outcomes[start : start + 500]) for start in range(0, 4000, 500)]
     found = pl.certify(COIN, sum(days), HEADS)
-    assert found.p_value < 1e-6
-    assert "counts number 5" in found.reason
-    assert any(ADDED in each for each in found.assumptions)
-    assert sum(FILED in each for each in found.assumptions) == 1
-    assert not any(FILED in each for each in pl.certify(COIN, days[0], HEADS).assumptions)
+    assert found.beside.p_value < 1e-6
+    assert "counts number 5" in found.claim.reason
+    assert any(ADDED in each for each in found.rests_on.assumptions)
+    assert sum(FILED in each for each in found.rests_on.assumptions) == 1
+    assert not any(FILED in each for each in pl.certify(COIN, days[0], HEADS).rests_on.assumptions)
     short = read_over_time(outcomes[:10]) + read_over_time(outcomes[10:20])
-    assert any(ADDED in each for each in pl.certify(COIN, short, HEADS).assumptions)
+    assert any(ADDED in each for each in pl.certify(COIN, short, HEADS).rests_on.assumptions)
 
 
 @pytest.mark.slow
@@ -189,8 +189,8 @@ def test_the_order_of_each_log_that_is_added_is_said_once():
     simulated, read = pl.simulate(COIN, {"p": 0.3}, 500, rng=1, max_steps=1), read_over_time(OUTCOMES[:500])
     read = replace(read, pilot=replace(read.pilot, rests_on=order))
     for counts in (read, simulated + read, read + simulated):
-        assert sum(order in each for each in pl.certify(COIN, counts, HEADS).assumptions) == 1
-    assert not any(order in each for each in pl.certify(COIN, simulated, HEADS).assumptions)
+        assert sum(order in each for each in pl.certify(COIN, counts, HEADS).rests_on.assumptions) == 1
+    assert not any(order in each for each in pl.certify(COIN, simulated, HEADS).rests_on.assumptions)
 
 
 def test_a_boundary_whose_pilot_was_not_kept_has_the_next_one_at_its_own_weight():

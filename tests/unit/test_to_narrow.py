@@ -77,19 +77,19 @@ CASES = {
 def test_each_certificate_says_what_narrows_its_bounds(case):
     log, said, asked, expected = CASES[case]
     certificate = pl.certify(LAMP, pl.read_log(LAMP, log, **said), ASKED, confidence=0.9, **asked)
-    assert certificate.to_narrow == f"to get narrower bounds: {expected}"
-    assert ("narrower", certificate.to_narrow) in certificate.facts()
+    assert certificate.how.to_narrow == f"to get narrower bounds: {expected}"
+    assert ("narrower", certificate.how.to_narrow) in certificate.page().facts
     assert certificate.to_dict()["narrower"] == expected
-    assert not any("no bets" in each for each in certificate.assumptions)
+    assert not any("no bets" in each for each in certificate.rests_on.assumptions)
 
 
 def test_the_line_is_kept_with_counts_and_results_and_is_on_the_first_screen_of_a_report(tmp_path):
     counts = pl.read_log(LAMP, RUNS).counts
     pl.write_counts(counts, tmp_path / "counts.parquet")
     certificate = pl.certify(LAMP, pl.read_counts(LAMP, tmp_path / "counts.parquet"), ASKED, confidence=0.9)
-    certificate.save(tmp_path / "result")
+    pl.write_result(certificate, tmp_path / "result")
     again = pl.read_result(tmp_path / "result")
-    assert again.to_narrow == certificate.to_narrow == f"to get narrower bounds: {ORDER}"
+    assert again.how.to_narrow == certificate.how.to_narrow == f"to get narrower bounds: {ORDER}"
     assert f"To get narrower bounds: {ORDER}." in front_of(again, title="", system="", author="").wanted
     first = counts + pl.read_log(LAMP, RUNS.assign(episode=RUNS.episode + 1000), order="runs").counts
     assert first.report.no_bets == "order"  # the bets of a sum are those of its first part
@@ -97,9 +97,9 @@ def test_the_line_is_kept_with_counts_and_results_and_is_on_the_first_screen_of_
 
 def test_nothing_is_said_where_no_data_help():
     known = pl.certify(LAMP, pl.read_log(LAMP, RUNS), "Pmax=? [ F true ]", confidence=0.9)
-    assert (known.lower, known.upper, known.narrower) == (1, 1, ())
+    assert (known.lower, known.upper, known.how.narrower) == (1, 1, ())
     wrong = pl.read_log(LAMP, MOVES.assign(next_place_x=2), on_unmatched="report")
-    assert pl.certify(LAMP, wrong, ASKED).narrower == ()
+    assert pl.certify(LAMP, wrong, ASKED).how.narrower == ()
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     compared = ["certify", "betting:5", "log.csv", "--policy", "bet0", "--against", "bet1"]
     for command in (compared, ["certify", "betting:5", "log.csv", "--against", "bet0"]):
         plumdp(*command, "--order", "runs", "--confidence", "0.5", "-o", "result", "--force")
-        assert "--sampling trajectories" in pl.read_result("result").to_narrow
+        assert "--sampling trajectories" in pl.read_result("result").how.to_narrow
 
 
 def test_without_data_no_parameters_are_called_likely_and_no_test_is_passed(tmp_path, monkeypatch):

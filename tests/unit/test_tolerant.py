@@ -248,7 +248,8 @@ def pl_direction(d):
 @pytest.mark.slow
 def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     study = pl.case_study("aircraft:20,10")
-    counts = data(study.model, study.true_point)
+    # with a misfit there are no tests of memory, which would have a share of the error
+    counts = replace(data(study.model, study.true_point), contexts=())
     options = {"error": 0.01, "directions": lambda at: [pl_direction(len(at))]}
     ours, theirs = (
         half_spaces_of(tolerant_set(study.model, counts, **options)),
@@ -272,7 +273,10 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
     errors = {
         name: strips_of(
             tolerant_set(
-                study.model, replace(counts, pilot=pilot), error=0.925, directions=lambda at: [pl_direction(len(at))]
+                study.model,
+                replace(counts, pilot=pilot, contexts=()),
+                error=0.925,
+                directions=lambda at: [pl_direction(len(at))],
             )
         ).error
         for name, pilot in ends.items()
@@ -385,17 +389,17 @@ def test_certificates_say_what_they_tolerate():
     study, counts = problem()
     options = {"confidence_set": "likelihood", "relaxation": "coupled"}
     found = pl.certify(study.model, counts, study.objective, misfit=0.01, **options)
-    assert found.misfit == found.to_dict()["misfit"] == 0.01
-    assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.facts()
-    assert dict(found.facts())["model test"].endswith("; with a misfit, changes over time are not tested")
+    assert found.rests_on.misfit == found.to_dict()["misfit"] == 0.01
+    assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.page().facts
+    assert dict(found.page().facts)["model test"].endswith("; with a misfit, changes over time are not tested")
     said = (
         "the model is correct for some values of its parameters, up to 0.01 for each state and action (in total "
         "variation)"
     )
-    assert said in found.assumptions
+    assert said in found.rests_on.assumptions
     right = pl.certify(study.model, counts, study.objective, **options)
-    assert right.misfit == 0
-    assert not any("misfit" in label for label, _ in right.facts())
+    assert right.rests_on.misfit == 0
+    assert not any("misfit" in label for label, _ in right.page().facts)
     assert found.lower < right.lower < right.upper < found.upper
 
 
@@ -407,17 +411,17 @@ def test_no_misfit_is_the_same_as_saying_nothing():
             pl.certify(study.model, counts, study.objective, confidence_set=kind, **options)
             for options in ({}, {"misfit": 0})
         )
-        assert (plain.lower, plain.upper, plain.confidence_set) == (zero.lower, zero.upper, zero.confidence_set)
+        assert (plain.lower, plain.upper, plain.how.confidence_set) == (zero.lower, zero.upper, zero.how.confidence_set)
 
 
 @pytest.mark.slow
 def test_all_relaxations_tolerate_it():
     study, counts = problem()
     found = compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)
-    assert [one.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
-    assert {one.misfit for one in found} == {0.01}
+    assert [one.how.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
+    assert {one.rests_on.misfit for one in found} == {0.01}
     bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", misfit=0.01)
-    assert bounds.confidence_set == "intervals that allow for rows off by 0.01"
+    assert bounds.how.confidence_set == "intervals that allow for rows off by 0.01"
 
 
 def test_intervals_alone_have_the_whole_error():

@@ -1,12 +1,12 @@
 """Witnesses by pieces: an honest one holds, and each forged step of one is told."""
 
 import json
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from shorthand import altered
 from support.refusals import rows
 from support.tampering import let_pass
 from support.verified_results import PROPERTY, pieces_of, small_counts, small_model, verdict
@@ -84,7 +84,7 @@ def test_a_search_without_end_is_given_up_and_says_so(monkeypatch):
 def test_bounds_that_do_not_hold_have_no_witness():
     learned = plumdp.learn(small_model(), small_counts(100), objectives=[PROPERTY])
     certificate = plumdp.conclude(learned, PROPERTY)
-    narrow = replace(certificate, lower=0.9 * certificate.lower + 0.1 * certificate.upper)
+    narrow = altered(certificate, lower=0.9 * certificate.lower + 0.1 * certificate.upper)
     with pytest.raises(DataError, match=r"no witness \(bracket: they do not hold at some point of the set"):
         make_witness(learned, narrow)
 

@@ -17,6 +17,9 @@ from support.verified_results import (
 
 import plumdp
 from plumdp.decisions import make_witness, verify
+from plumdp.model.question import ask
+from plumdp.verifying.look import Own
+from plumdp.verifying.verify import look_again
 from plumdp.verifying.witness import propose_witness
 from plumdp_verify.bets import _more
 from plumdp_verify.check import exactly, half_spaces_of
@@ -147,3 +150,52 @@ def exact(number):
 
 def ball(number):
     return arb(exact(number))
+
+
+def test_a_witness_never_changes_an_answer_or_is_refused_with_what_to_type(tmp_path):
+    p, q = plumdp.parameters("p", "q")
+    paths = plumdp.explore(
+        lambda s: {"go": [(p * q, s._replace(x=1)), (1 - p * q, s._replace(x=2))]} if s.x == 0 else {"stay": [(1, s)]},
+        {"x": 0}, space=plumdp.ParameterSpace.unit("p", "q"), labels={"one": lambda s: s.x == 1},
+    )  # fmt: skip
+    counts = plumdp.simulate(paths, {"p": 0.5, "q": 0.5}, 100, rng=1, max_steps=2)
+    asked = 'Pmax=? [ F "one" ]'
+    with pytest.raises(plumdp.DataError, match=r"likelihood of hidden paths.*; say confidence_set='interval'"):
+        plumdp.learn(paths, counts, objectives=[asked], witness=True)
+    plumdp.learn(paths, counts, objectives=[asked], witness=True, confidence_set="interval")
+    study, file = plumdp.case_study("betting:2"), tmp_path / "runs.csv"
+    asked = study.objective
+    plumdp.data.write_runs(study.model, study.true_point, 100, file, rng=1, max_steps=3)
+    for order in ("runs", None):
+        read = plumdp.read_log(study.model, file, order=order)
+        one, other = (
+            plumdp.conclude(plumdp.learn(study.model, read, objectives=[asked], witness=witness), asked)
+            for witness in (False, True)
+        )
+        assert (one.lower, one.upper) == (other.lower, other.upper)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("policy", "rival"), [("near", "twice"), (None, "twice"), ("near", "practice")])
+def test_a_difference_that_is_announced_is_the_same_with_a_witness_and_made_again_from_a_log(policy, rival, tmp_path):
+    model, counts = small_model(), small_counts(2000)
+    asked = replace(ask(PROPERTY, model, memory=False), policy=policy, against=rival)
+    learned, other = (plumdp.learn(model, counts, objectives=[asked], witness=each) for each in (True, False))
+    found = plumdp.difference(learned, PROPERTY, "near", rival)
+    without = plumdp.difference(other, PROPERTY, "near", rival)
+    assert (found.lower, found.upper, found.first.lower) == (without.lower, without.upper, without.first.lower)
+    certificate, folder = found.with_comparison(), tmp_path / "result"
+    plumdp.write_result(certificate, folder, witness=make_witness(learned, certificate))
+    report = verify(folder)
+    look_again(folder, report, Own(model, counts))
+    is_listed = policy is not None and rival != "practice"
+    assert ("directions" in report.passed) == is_listed, report
+    assert report.broken is None or not report.broken.is_broken, report
+
+
+def test_bets_in_cells_have_no_witness(monkeypatch, tmp_path):
+    monkeypatch.setattr("plumdp.learning.learn.uses_cells", lambda *_: True)
+    study, file = plumdp.case_study("betting:2"), tmp_path / "runs.csv"
+    plumdp.data.write_runs(study.model, study.true_point, 100, file, rng=1, max_steps=3)
+    with pytest.raises(plumdp.DataError, match=r"bets in cells .*='interval', .*, or, if that is so, order='runs'"):
+        plumdp.learn(study.model, plumdp.read_log(study.model, file), objectives=[study.objective], witness=True)

@@ -342,11 +342,11 @@ def test_two_days_with_the_same_numbers_are_no_copies(tmp_path):
 @pytest.mark.parametrize("empty", [0, 3, 5])
 def test_an_empty_day_counts_and_changes_no_other_number(empty):
     some = [*days(6).values()]
-    some[empty] = replace(some[empty], counts=0 * some[empty].counts, pilot=None, parts=(), time=None)
+    some[empty] = replace(some[empty], counts=0 * some[empty].counts, pilot=None, parts=(), time=None, contexts=())
     found = pl.watch(MODEL, some, GOOD)
     assert found.n_parts == 6
     assert np.isfinite(found.evidence["rows"][0])
-    assert found.now.claims_bounds
+    assert found.now.claim.claims_bounds
 
 
 @pytest.mark.slow
@@ -364,7 +364,7 @@ def test_an_acknowledged_alarm_begins_the_watch_anew(tmp_path):
     assert noted.state.share == 1 / (6 * 2)  # 27 has five binary digits
     assert (
         "(this one by itself: 99.99583333 %)"
-        in pl.watch(MODEL, some, GOOD, state=tmp_path / "press.watch").now.assumptions[0]
+        in pl.watch(MODEL, some, GOOD, state=tmp_path / "press.watch").now.rests_on.assumptions[0]
     )  # 0.1 % / 12 / 2
 
 
@@ -392,16 +392,16 @@ def test_certificates_about_now_say_what_they_assume_and_hold_after_a_change():
     for each in (recent, window):
         assert each.lower <= value <= each.upper
         assert each.confidence == 0.999
-    assert re.match(r"nothing has changed since 2024-05-(18|19|20)", recent.assumptions[0])
-    assert "you may choose one by looking" in recent.assumptions[0]
-    assert "each night holds by itself" in window.assumptions[0]
-    assert window.provenance["steps"] == f"{8 * 40}"
+    assert re.match(r"nothing has changed since 2024-05-(18|19|20)", recent.rests_on.assumptions[0])
+    assert "you may choose one by looking" in recent.rests_on.assumptions[0]
+    assert "each night holds by itself" in window.rests_on.assumptions[0]
+    assert window.rests_on.provenance["steps"] == f"{8 * 40}"
     same = found.since("2024-05-23")  # where the window begins, with a share of the error
     assert same.upper > window.upper
-    assert same.approximate == pytest.approx(window.approximate)
+    assert same.beside.approximate == pytest.approx(window.beside.approximate)
     filed = "which file a step is in was decided before its outcome"
-    assert all(any(filed in said for said in each.assumptions) for each in (recent, window))
-    assert not any("visits that move look like a change" in said for said in recent.assumptions)
+    assert all(any(filed in said for said in each.rests_on.assumptions) for each in (recent, window))
+    assert not any("visits that move look like a change" in said for said in recent.rests_on.assumptions)
 
 
 def test_a_start_has_its_share_of_the_error():

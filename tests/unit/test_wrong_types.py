@@ -69,7 +69,9 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
     policy = certificate().policy
     runs = {"rng": 1, "max_steps": 6}
     assert (pl.stages.evaluate(MDP, policy, GOAL).lower == pl.stages.evaluate(MDP, policy.choice, GOAL).lower).all()
-    assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).bound == pytest.approx(certificate().bound, abs=1e-5)
+    assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).claim.bound == pytest.approx(
+        certificate().claim.bound, abs=1e-5
+    )
     by_table, by_array = (pl.simulate(MODEL, {"p": 0.5}, 50, policy=p, **runs) for p in (policy, policy.choice))
     assert (by_table.counts == by_array.counts).all()
     assert len(pl.data.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
@@ -82,13 +84,13 @@ def test_the_policy_of_a_certificate_is_taken_in_environments():
 
 @pytest.mark.slow
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
-    assert pl.certify(MODEL, COUNTS, GOAL.text).bound == certificate().bound
-    assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
+    assert pl.certify(MODEL, COUNTS, GOAL.text).claim.bound == certificate().claim.bound
+    assert pl.certify(MODEL, COUNTS, GOAL.text).claim.objective == GOAL.text
     both = [compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
     assert both[0] == both[1]
-    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).bound == certificate().bound
-    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == certificate().bound
-    assert [each.bound for each in certify_all(MODEL, COUNTS, [GOAL.text])] == [certificate().bound]
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).claim.bound == certificate().claim.bound
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).claim.bound == certificate().claim.bound
+    assert [each.claim.bound for each in certify_all(MODEL, COUNTS, [GOAL.text])] == [certificate().claim.bound]
     assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound
 
 

@@ -1,10 +1,14 @@
 """No field that a sentence of ``verify`` uses can be turned into its opposite, in any kind of result."""
 
 from itertools import product
+from re import findall
+from typing import Any
 
 import pytest
-from support.forged_fields import FIELDS, KINDS, RULES, Forgery, forgeries, honest_files, said_of
+from support.forged_fields import FIELDS, KINDS, RULES, Forgery, exchanged, forgeries, honest_files, said_of, written
 from support.tiers import TIER
+
+from plumdp.decisions import verify
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +25,10 @@ STILL_TRUE = {  # field, part of the change, whether for readers without a log o
     ("all texts", "€ per month", False): "the unit is listed as trusted",
 }
 OF_ONE = ("mission", "long run", "question of a table")  # of which nothing says that the policy is the best one
+WHO = (  # changes of who is who
+    *("given / found", "drug / placebo", "slow / run", "the policy found / practice"),
+    *("this policy has / the policy found has", "this policy has / the value is"),
+)
 SAID_BESIDE = ("trusted: ", "not checked: ")
 
 
@@ -61,3 +69,38 @@ def test_honest_results_of_all_kinds_are_verified_with_model_and_data(tmp_path):
         is_verified, text = said_of(kind, honest_files(kind), tmp_path / kind, has_log=True)
         assert is_verified, text
         assert "\nlog " in text
+
+
+def renamed(kind: str) -> dict[str, Any]:
+    """Return the files of a result about another property, with other names and another unit, that fit together."""
+    files = honest_files(kind)
+    text = files["certificate.json"]["objective"]
+    certificate, claim = files["certificate.json"], files["witness.json"]["claim"]
+    words = [(text[text.index("[") :], '[ F "other" ]' if text[0] == "P" else "[ C<=7 ]"), ("€ per", "$ per")]
+    words += [("drug", "aspirin"), ("placebo", "water"), ("slow", "good"), ("run", "best")]
+    for one, other in words:
+        certificate = exchanged(certificate, one, other)
+        claim = exchanged(claim, one, other)
+    return files | {"certificate.json": certificate, "witness.json": files["witness.json"] | {"claim": claim}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_has_no_model_is_told_to_trust_the_property_and_all_names(kind, tmp_path):
+    files = [honest_files(kind), renamed(kind)]
+    swapped = [each for rule in RULES[:3] for each in forgeries(kind, rule)]
+    files += [each.files for each in swapped if each.field == "comparison names" or each.change in WHO]
+    reports = [verify(written(kind, each, tmp_path / f"{i}")) for i, each in enumerate(files)]
+    assert [each.broken for each in reports[:2]] == [None, None]
+    for objective, report in [
+        (each["certificate.json"]["objective"], report) for each, report in zip(files, reports, strict=True)
+    ]:
+        if report.broken is None:
+            assert report.objective.startswith(objective)
+            about = report.objective.removeprefix(objective).partition(", asked ")[0]
+            for file in ["policy.csv", "rival.csv"][: 1 + ("rival.csv" in about)]:
+                chain = f"is that of the property, the model and the policy in {file}"
+                assert any(text.endswith(chain) for text in report.trusted)
+            plain = ("the policy found", "the baseline", "today's practice")
+            names = findall('"[^"]*"', report.sentence + about)
+            names += [each for each in plain if each in report.sentence.lower()]
+            assert all(any(name in text for text in report.trusted) for name in names), report

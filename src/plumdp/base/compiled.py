@@ -39,8 +39,10 @@ from plumdp.base.progress import is_shown, tell_part
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
 SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
 COMPILING = "compiling kernels, once; plumdp warmup does it ahead"
+NO_STAGE = "compiling"  # the entry of ``seconds`` of a ``Clock`` for kernels compiled meanwhile, which is done once
 
 _LOGGER = logging.getLogger("plumdp")
+_LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
 _typeof: Callable[[Any], Any] = numba.typeof
 _CONFIG: Any = numba.config  # a module whose names are made when it is loaded
 _LOCK = threading.Lock()  # one thread makes a dispatcher, and others that call the kernel wait for it
@@ -323,3 +325,21 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 _numba.type_callable(prefetch)(_typed)
 _numba.lower_builtin(prefetch, types.Array, types.Integer)(_write)
+
+
+class Clock:
+    """Seconds of the stages of a calculation; those of compiling kernels, if any, are an entry of their own."""
+
+    def __init__(self, laps: dict[str, float] | None = None) -> None:
+        self.laps = {} if laps is None else laps
+        self._last, self._compiling = perf_counter(), seconds_of_compiling()
+
+    def lap(self, stage: str) -> None:
+        """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
+        now, compiling = perf_counter(), seconds_of_compiling()
+        compiled = compiling - self._compiling
+        self.laps[stage] = self.laps.get(stage, 0.0) + max(now - self._last - compiled, 0.0)
+        if compiled > 0:
+            self.laps[NO_STAGE] = self.laps.get(NO_STAGE, 0.0) + compiled
+        self._last, self._compiling = now, compiling
+        _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
@@ -179,7 +180,7 @@ def parsed(text: str | bytes) -> Any:
     if len(text) > _MOST:
         raise DataError(f"it has {len(text):,} bytes, and at most {_MOST:,} are read")
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
         if not _is_deep(value):
             return value
     except RecursionError:
@@ -187,6 +188,15 @@ def parsed(text: str | bytes) -> Any:
     except ValueError as error:
         raise DataError(str(error)) from None
     raise DataError("lists or objects in it are nested too deeply")
+
+
+def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose names differ, so that all who read it read the same."""
+    found = dict(entries)
+    if len(found) < len(entries):
+        ((name, _),) = Counter(name for name, _ in entries).most_common(1)
+        raise ValueError(f"the name {name!r} is given twice")
+    return found
 
 
 def _is_deep(value: Any) -> bool:

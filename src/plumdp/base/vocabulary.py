@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Literal, TypeAlias
 
 Sampling: TypeAlias = Literal["independent", "trajectories", "adaptive"]
@@ -23,8 +23,20 @@ NoBets: TypeAlias = Literal["order", "overlap", "unnamed runs", "shared names", 
 """Why no bets were placed by a log: nobody said what came first, rows do not name their runs, names seem to stand for
 several runs, or there are too few data for the first bets."""
 
+NoContexts: TypeAlias = Literal[
+    "order", "ties", "unplaced", "looks", "independent", "size", "parts", "pilot", "file", "changed"
+]
+"""Why counts have no contexts, so that memory is not tested: nothing is known of the order within runs, several rows
+are of one step, rows name no run or step, rows are looks with gaps, samples were drawn for each choice, the model is
+too large, some data that were added have none, the pilot ends at a moment at which none were kept, their file
+is older than contexts, or a log was another one when its runs were read."""
+
 CutOff: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
+
+Remembered: TypeAlias = Literal["visits", "previous", "time", "step"]
+"""What of the past of its run a state of a table remembers: earlier visits of it, the action before, the steps since it
+was entered, or those of the run."""
 
 Decimal: TypeAlias = Literal[".", ","]
 """The sign before the decimals of numbers in texts."""
@@ -88,6 +100,7 @@ def findings_in(reason: str) -> list[str]:
 
 
 CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
+REMEMBERS = "where a step leads depends on what came before in its run, beyond the state and the action"
 
 Nature: TypeAlias = Literal["robust", "optimistic"]
 """Against the agent, or with it."""
@@ -146,3 +159,52 @@ class Standing(StrEnum):
     UNKNOWN = "not yet known"
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
+
+
+class Trait(Enum):
+    """What may not go together with something else, in words."""
+
+    DISK = "a model on disk"
+    TABLE = "a model whose rows are unknown"
+    VIEW = "a model that is seen as a table"
+    EXITS = "a table that runs may leave"
+    GAPS = "observations with gaps"
+    LEARNED_REWARDS = "learned rewards"
+    LIFTED = "a model whose rows are counted in another one"
+    MEMORY = "memory"
+    MISSION = "a mission"
+    STEPS = "a number of steps"
+    AVERAGE = "an average in the long run"
+    DISCOUNT = "a discount"
+    REWARDS = "an expected reward"
+    DIFFERENCE = "a difference of policies"
+    PRACTICE = "current practice"
+    NO_POLICY = "no policy of your own"
+    DRAWS = "a policy that draws its actions"
+    ANNOUNCED = "an announced policy"
+    NOT_ANNOUNCED = "a policy that is not announced"
+    RUNS = "whole runs"
+    WITNESS = "a witness"
+    MISFIT = "a misfit"
+    EVENTS = "events of your own"
+    OTHER_SET = "a set that is not made for it"
+    OF_PARAMETERS = "the relaxations parameter, expression and rectangular"
+    OF_POINTS = "the relaxations rectangular and coupled"
+    SINCE = "a certificate since a run"
+    NO_ORDER = "data without an order"
+    RELEARNED = "learning again from a result"
+    EVERY_STEP = "advice, practice of several actions, online learning, recorded and whole runs, watching"
+    WITH_GAPS = "making observations with gaps"
+    FREE_ROWS = "making rows unknown"
+    STEP_COUNTER = "a step counter"
+    TABLE_BETS = "bets on values in a table"
+    RECORDED = "recorded runs"
+    SIMULATED = "simulated runs"
+    COPIED = "model and data in a result"
+    WATCHED = "watching"
+    LIST = "PRISM's list of actions"
+
+
+def having(*traits: Trait | bool) -> frozenset[Trait]:
+    """Return the traits among those that may be so, each given as ``is_so and trait``."""
+    return frozenset(each for each in traits if isinstance(each, Trait))

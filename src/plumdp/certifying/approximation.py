@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import isfinite, log, sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import sharpened
 from plumdp.confidence.estimates import law_of_space
+from plumdp.data.contexts import ContextKind
 from plumdp.learning.learned import Learned
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model.graph import FloatArray
@@ -51,6 +52,24 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     middle = sum(value for value, _ in found) / len(found)
     is_wide = isfinite(high - low) and high - low > _ROUNDING * (1 + abs(middle))  # else the data have no part in it
     return NormalInterval(middle, (low, high) if is_wide and learned.counts.total else None)
+
+
+def hidden_by_memory(learned: Learned, value: float | None, interval: tuple[float, float] | None) -> float | None:
+    """Return about how much memory may move a probability and hardly show yet, given its normal interval, or None.
+
+    Whole runs and pooled rows both estimate the value if rows do not remember, and their difference has the variance
+    v (1 - v) / n less that of the better estimate (Hausman 1978). Bets along it reach their level where the difference
+    is √(2 ln(1 / share)) times its standard error.
+    """
+    step = next((each for each in learned.counts.contexts if each.kind == ContextKind.STEP), None)
+    budget, error = learned.budget, learned.error
+    share = budget.error_of("memory_bets", error) or budget.error_of("model_test", error)
+    if step is None or value is None or interval is None or not 0 < value < 1 or not 0 < share < 1:
+        return None
+    n_runs = int(step.count[step.value == 0].sum())
+    of_rows = ((interval[1] - interval[0]) / 2 / NormalDist().inv_cdf(1 - equal_parts(error, 2))) ** 2
+    left = value * (1 - value) / max(n_runs, 1) - of_rows
+    return sqrt(-2 * log(share) * left) if left > 0 else None
 
 
 def narrowed(interval: tuple[float, float], confidence: float, smaller: float) -> tuple[float, float]:

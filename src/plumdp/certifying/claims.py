@@ -13,16 +13,16 @@ import numpy.typing as npt
 from plumdp import __version__
 from plumdp.base.errors import Option
 from plumdp.base.vocabulary import EPISODE, Guarantee, NoBets, Relaxation, Status
-from plumdp.certifying.approximation import approximate
+from plumdp.certifying.approximation import approximate, hidden_by_memory
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.estimates import left_out_choices
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import TransitionCounts, data_provenance
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
-from plumdp.data.quality import DataQuality, data_provenance
+from plumdp.data.quality import DataQuality
 from plumdp.data.same_files import ANEW
+from plumdp.learning.assumptions import with_memory
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import PLACED
-from plumdp.learning.run_ends import RunEnds
+from plumdp.learning.methods import SETS
 from plumdp.model.graph import read_only
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.parametric import ParametricMDP
@@ -32,6 +32,7 @@ from plumdp.model.text import cut, number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import Certificate
+from plumdp.result.claim import Beside, Claim, How, RestsOn, contradicted
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
 from plumdp.tables.table_set import NOT_ANNOUNCED
@@ -67,21 +68,44 @@ def make_certificate(
     bound = valued.lower if objective.direction == "max" else valued.upper
     ends = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted = learned.conflict is not None
-    certificate = Certificate(
+    reason, beside = _explained(learned, question, valued, bound, is_given)
+    claim = Claim(
         lower=valued.lower,
         upper=valued.upper,
         policy=policy,
         objective=objective.text,
         direction=objective.direction,
         confidence=1 - learned.error,
+        guarantee=Guarantee.ANYTIME if is_contradicted else learned.bounds.guarantee,
+        status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
+        reason=reason,
+        unit=getattr(objective, "unit", ""),  # probabilities have none
+    )
+    how = How(
         relaxation="untied" if is_contradicted else relaxation,
         confidence_set=_untied_set(model) if is_contradicted else learned.bounds.method,
-        guarantee=Guarantee.ANYTIME if is_contradicted else learned.bounds.guarantee,
-        assumptions=(*learned.assumptions_about(rewards=objective.cap > 1), *assuming),
-        status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
-        parameters=learned.parameters,
         solver=valued.solver,
         seconds=seconds,
+        not_coupled=valued.not_coupled.reason,
+        left_out=left_out,
+        not_in_likelihood=_not_in_likelihood(learned),
+        budget=learned.budget.parts(),
+        options={
+            **learned.options,
+            "objectives": [asked.text for asked in learned.questions],
+            "with_memory": [asked.remembers for asked in learned.questions],
+            "announced": [asked.announced for asked in learned.questions],
+            "whole_runs": [asked.runs is not None for asked in learned.questions],
+            "relaxation": relaxation,
+            "precision": precision,
+            "policy": "given" if is_given else "found",
+            "practice": bool(assuming),
+            "memory": question.remembers,
+        },
+    )
+    rests_on = RestsOn(
+        assumptions=(*_assumptions(learned, objective, beside), *assuming),
+        parameters=learned.parameters,
         provenance={
             "plumdp": __version__,
             "python": platform.python_version(),
@@ -95,37 +119,33 @@ def make_certificate(
             **data_provenance(learned.counts),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
-        **_explained(learned, question, valued, bound, is_given),
-        gap=_parts_of_gap(valued),
+        misfit=learned.misfit,
         jointly=_other_objectives(learned, question),
+    )
+    beside = replace(
+        beside,
+        gap=_parts_of_gap(valued),
         p_value=None if learned.fit is None else learned.fit.p_value,
         visible_error=learned.visible_error,
-        not_coupled=valued.not_coupled.reason,
         remark=_remark(policy, question),
-        misfit=learned.misfit,
-        budget=learned.budget.parts(),
-        left_out=left_out,
-        unit=getattr(objective, "unit", ""),  # probabilities have none
-        not_in_likelihood=_not_in_likelihood(learned),
-        options={
-            **learned.options,
-            "objectives": [asked.text for asked in learned.questions],
-            "with_memory": [asked.remembers for asked in learned.questions],
-            "announced": [asked.announced for asked in learned.questions],
-            "relaxation": relaxation,
-            "precision": precision,
-            "policy": "given" if is_given else "found",
-            "practice": bool(assuming),
-            "memory": question.remembers,
-        },
     )
+    certificate = Certificate(claim, how, rests_on, beside)
     if learned.conflict is not None and not learned.conflict.leaves_bounds:
-        unclaimed = replace(certificate, **_NO_BOUNDS, is_over_time=learned.conflict.is_over_time)
-        return with_data(unclaimed, learned.counts)
+        return with_data(_unclaimed(certificate, claim.status, claim.reason), learned.counts)
     may_announce = is_given and valued.not_coupled.code == NOT_ANNOUNCED.code
     # if there is a reason, the graph alone explains it
-    narrower = () if certificate.reason else to_narrow(learned, certificate, may_announce=may_announce)
-    return with_data(replace(certificate, narrower=narrower), learned.counts)
+    narrower = () if claim.reason else to_narrow(learned, certificate, may_announce=may_announce)
+    return with_data(replace(certificate, how=replace(how, narrower=narrower)), learned.counts)
+
+
+def _assumptions(learned: Learned, objective: Objective, beside: Beside) -> tuple[str, ...]:
+    """Return what bounds rest on, the first premise with how well it was tested."""
+    found = learned.assumptions_about(rewards=objective.cap > 1)
+    if learned.conflict is not None:
+        return found
+    is_run = learned.model.graph.is_chain and objective.cap <= 1 and learned.fit is not None
+    hidden = hidden_by_memory(learned, beside.estimated_value, beside.approximate) if is_run else None
+    return with_memory(found, learned.counts, hidden)
 
 
 def within_range(question: Question, valued: Valuation) -> Valuation:
@@ -146,24 +166,21 @@ def _untied_set(model: ParametricMDP) -> str:
     return anything if is_on_disk else "beta-binomial, one for each transition"
 
 
-_NO_BOUNDS: dict[str, Any] = {
-    "lower": -np.inf,
-    "upper": np.inf,
-    "parameters": {},
-    "estimate": {},
-    "estimated_value": None,
-    "approximate": None,
-    "gap": {},
-    "jointly": (),
-    "not_in_likelihood": "",
-    "narrower": (),
-    "budget": (),
-}
+def _unclaimed(certificate: Certificate, status: Status, reason: str) -> Certificate:
+    """Return a certificate without bounds, and without what only bounds make worth saying."""
+    none = replace(certificate.claim, lower=-np.inf, upper=np.inf, status=status, reason=reason, claims_bounds=False)
+    return replace(
+        certificate,
+        claim=contradicted(none, certificate.how, certificate.rests_on),
+        how=replace(certificate.how, not_in_likelihood="", narrower=(), budget=()),
+        rests_on=replace(certificate.rests_on, parameters={}, jointly=()),
+        beside=replace(certificate.beside, estimate={}, estimated_value=None, approximate=None, gap={}),
+    )
 
 
 def without_bounds(certificate: Certificate, contradiction: str) -> Certificate:
     """Return a certificate that claims nothing but that what it assumes cannot all be true."""
-    return replace(certificate, **_NO_BOUNDS, status=Status.PREMISES, reason=contradiction)
+    return _unclaimed(certificate, Status.PREMISES, contradiction)
 
 
 def _remark(policy: PolicyTable, question: Question) -> str:
@@ -183,7 +200,7 @@ def _remark(policy: PolicyTable, question: Question) -> str:
 
 def _not_in_likelihood(learned: Learned) -> str:
     """Return, in words, the number of steps that have no part in the likelihood of the region, and the reason."""
-    if learned.conflict is not None or learned.kind != "likelihood":
+    if learned.conflict is not None or not SETS[learned.kind].has_level_set:
         return ""
     table, visits, has_paths = learned.table, learned.counts.visits, bool(learned.budget["paths"])
     rows = (*table.left_out, *(() if has_paths or table.paths is None else table.paths.rows))
@@ -202,16 +219,18 @@ def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
     return tuple(other.text or "an objective without a text" for other in others)
 
 
-def _explained(learned: Learned, question: Question, valued: Valuation, bound: float, is_given: bool) -> dict[str, Any]:
+def _explained(
+    learned: Learned, question: Question, valued: Valuation, bound: float, is_given: bool
+) -> tuple[str, Beside]:
     """Return the reason for a contradiction, or for an infinite bound if the graph explains it, and the estimate."""
     if learned.conflict is not None:
-        return {"reason": str(learned.conflict)}
+        return str(learned.conflict), Beside()
     is_known = not question.model.no_points
     reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given) if is_known else ""
-    return {"reason": reason, **_estimated(learned, question, valued)}
+    return reason, _estimated(learned, question, valued)
 
 
-def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[str, Any]:
+def _estimated(learned: Learned, question: Question, valued: Valuation) -> Beside:
     """Return the point at which the data are most likely, and the policy's value there with its normal interval.
 
     A value outside of the bounds is not returned, nor one of a set without an estimate.
@@ -219,10 +238,10 @@ def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[
     found = approximate(learned, question, valued.policy)
     shown = None if found is None else shown_value(found.value, valued.lower, valued.upper)
     if found is None or shown is None:
-        return {}
+        return Beside()
     point = None if learned.model.counted.is_table else learned.shown_estimate
     estimate = {} if point is None else dict(zip(learned.model.space.names, point.tolist(), strict=True))
-    return {"estimate": estimate, "estimated_value": shown, "approximate": found.interval}
+    return Beside(estimate, shown, found.interval)
 
 
 def shown_value(value: float, lower: float, upper: float) -> float | None:
@@ -249,31 +268,25 @@ def _parts_of_gap(valued: Valuation) -> dict[str, float]:
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:
     """Return the certificate with the quality of its data, and without bounds if these contradict the graph."""
     quality = DataQuality(counts.total, counts.report)
+    certificate = replace(certificate, rests_on=replace(certificate.rests_on, data_quality=quality))
     if quality.contradicting:
-        return replace(
-            certificate,
-            **_NO_BOUNDS,
-            status=Status.CONTRADICTED,
-            guarantee=Guarantee.NONE,
-            reason=quality.contradiction,
-            data_quality=quality,
-            p_value=None,
-            visible_error=None,
-        )
+        found = _unclaimed(certificate, Status.CONTRADICTED, quality.contradiction)
+        untested = replace(found.beside, p_value=None, visible_error=None)
+        return replace(found, claim=replace(found.claim, guarantee=Guarantee.NONE), beside=untested)
+    claim = certificate.claim
+    is_vacuous = claim.status == Status.VACUOUS
+    reason = claim.reason or ((quality.absence or _not_excluded(claim)) if is_vacuous else "")
     return replace(
-        certificate,
-        reason=certificate.reason
-        or ((quality.absence or _not_excluded(certificate)) if certificate.status == Status.VACUOUS else ""),
-        data_quality=quality,
+        certificate, claim=contradicted(replace(claim, reason=reason), certificate.how, certificate.rests_on)
     )
 
 
-def _not_excluded(certificate: Certificate) -> str:
+def _not_excluded(claim: Claim) -> str:
     """Return the reason why nothing is certified, if neither the graph nor a lack of data is one, or an empty text."""
-    if certificate.lower == certificate.upper:
-        worst = certificate.printed_bounds[0]
+    if claim.lower == claim.upper:
+        worst = claim.printed_bounds[0]
         return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
-    if certificate.direction == "max" or certificate.upper < np.inf:
+    if claim.direction == "max" or claim.upper < np.inf:
         return ""
     return "the data do not exclude that some runs never reach the target, so no finite bound is proved"
 
@@ -281,9 +294,8 @@ def _not_excluded(certificate: Certificate) -> str:
 def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.conflict is not None:
-        return Status.PREMISES if learned.conflict.of_runs else Status.CONTRADICTED
-    has_runs = any(each.question.objective == objective for each in learned.bounds.of_kind(RunEnds))
-    if learned.model.is_table and not (learned.counts.total or has_runs):  # all was stated, or seen in first runs
+        return Status.CONTRADICTED
+    if learned.model.is_table and not learned.counts.total:  # all was stated, or seen in first runs
         return Status.VACUOUS
     is_low, is_high = (
         replace(objective, direction=direction).is_vacuous(bound)
@@ -342,7 +354,7 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool 
 
     Bets are worth most, then one point for all states; a misfit costs width that no data win back.
     """
-    smallest = certificate.options["precision"] * max(1.0, abs(certificate.lower))  # that the solver tells apart
+    smallest = certificate.how.options["precision"] * max(1.0, abs(certificate.lower))  # that the solver tells apart
     is_narrow = certificate.upper - certificate.lower <= smallest
     if certificate.status not in (Status.CERTIFIED, Status.VACUOUS) or is_narrow:
         return ()
@@ -352,20 +364,20 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool 
         return (f"give data: {absence}",)
     has_bets, gaps = pilot is not None and pilot.moments, learned.model.counted.gaps
     apart = 1 if gaps is None else int(np.gcd.reduce(gaps[learned.counts.visits > 0]))
-    usual = certificate.approximate or (-np.inf, np.inf)
+    usual = certificate.beside.approximate or (-np.inf, np.inf)
     if apart > 1 and certificate.upper - certificate.lower > _ALIASED * (usual[1] - usual[0]):
         return (
             f"get some looks one step apart, as after gaps that are all multiples of {apart} steps a chain that turns "
             "back often may look like one that seldom does",
         )
-    if learned.kind in PLACED and not has_bets and report is not None and report.no_bets is not None:
+    if SETS[learned.kind].has_bets and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
     if may_announce:
         return "say ", Option("announced", True), " if these data did not choose the policy; then bets are placed on it"
-    is_coupled = certificate.relaxation in ("coupled", "untied") or certificate.not_coupled
+    is_coupled = certificate.how.relaxation in ("coupled", "untied") or certificate.how.not_coupled
     if not is_coupled and learned.model.graph.levels is None:
         return "ask for ", Option("relaxation", "coupled"), ", with one point for all states"
-    if certificate.misfit:
+    if certificate.rests_on.misfit:
         return (
             "allow for less, with a smaller ",
             Option("misfit"),
@@ -377,13 +389,13 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool 
             *(Option("sampling", "trajectories"), ", or say how many you expect, with ", Option("expected", ...)),
         )
     ran = [each.runs is not None for each in learned.questions if each.has_policies and not each.practised]
-    if ran and not any(ran) and learned.model.counted.is_table and certificate.options["policy"] == "given":
+    if ran and not any(ran) and learned.model.counted.is_table and certificate.how.options["policy"] == "given":
         return (
             "if each run followed one policy to its end, use the returns of whole runs too: name the column with the "
             "policy of each run, with ",
             Option("columns", {"arm": ...}),
         )
-    if certificate.gap.get("remainder", 0.0) > certificate.gap.get("statistics", 0.0):
+    if certificate.beside.gap.get("remainder", 0.0) > certificate.beside.gap.get("statistics", 0.0):
         return ("collect more data: most of the width is a remainder, which shrinks faster than the data grow",)
     more = "collect more data: four times as much roughly halves the width"
     return (

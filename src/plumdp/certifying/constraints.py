@@ -71,8 +71,8 @@ class Constrained:
         """What is certified of the policy, in words."""
         share = f"with confidence {percent(self.certificate.confidence)}"
         if self.is_feasible:
-            is_max = self.certificate.direction == "max"
-            bound = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
+            is_max = self.certificate.claim.direction == "max"
+            bound = f"at {'least' if is_max else 'most'} {outward(self.certificate.claim.bound, -1 if is_max else 1)}"
             return f"The policy found respects {_listed(self.answers)}, and its value is {bound}, {share}."
         if self.impossible:
             return f"No policy respects {' and '.join(self.impossible)}, {share}."
@@ -89,7 +89,7 @@ class Constrained:
 
     def page(self) -> Page:
         """Return the certificate, the answer to each threshold, and their further premises."""
-        known, others = self.certificate.premises(), premises_of(each.certificate for each in self.answers)
+        known, others = premises_of([self.certificate]), premises_of(each.certificate for each in self.answers)
         points = [f"{answer.question.text}: {answer.sentence}" for answer in self.answers]
         return Page(
             self.sentence, points, inside=[self.certificate], facts=[each for each in others if each not in known]
@@ -173,7 +173,7 @@ def _answered(
 def _rank(found: Constrained) -> tuple[int, float]:
     """Return the rank of a policy: the number of thresholds it is certified to keep within, and then its bound."""
     n_kept = sum(answer.verdict == Verdict.YES for answer in found.answers)
-    return n_kept, _signed(found.certificate, found.certificate.bound)
+    return n_kept, _signed(found.certificate, found.certificate.claim.bound)
 
 
 class _PolicySearch:
@@ -208,13 +208,13 @@ class _PolicySearch:
 
     def note(self, policy: npt.NDArray[Any], found: Constrained) -> None:
         """Take notice of what was proved of a policy."""
-        bounds = np.array([_signed(answer.certificate, answer.certificate.bound) for answer in found.answers])
+        bounds = np.array([_signed(answer.certificate, answer.certificate.claim.bound) for answer in found.answers])
         estimates = np.array([candidate.bound for candidate in self._weighing.judged(policy)[1:]])
         with np.errstate(invalid="ignore"):
             short = np.where(np.isfinite(estimates) & np.isfinite(bounds), estimates - bounds, 0.0)
         self._slack = np.maximum(self._slack, _MARGIN * short)
         if found.is_feasible:
-            self._certified = max(self._certified, _signed(found.certificate, found.certificate.bound))
+            self._certified = max(self._certified, _signed(found.certificate, found.certificate.claim.bound))
 
     def _weigh(self) -> None:
         """Look for the policy that is best for the objective where a multiplier makes all thresholds kept."""
@@ -295,4 +295,4 @@ class _PolicySearch:
 
 def _signed(certificate: Certificate, value: float) -> float:
     """Return a value such that a larger one is better."""
-    return value if certificate.direction == "max" else -value
+    return value if certificate.claim.direction == "max" else -value

@@ -13,16 +13,18 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status
 from plumdp.certifying.approximation import approximate
-from plumdp.certifying.claims import without_bounds
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
-from plumdp.certifying.valuation import Sought, best_ends, contradiction, prove
+from plumdp.certifying.rungs import ends_about, of_model, on_ground, with_runs_first
+from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
 from plumdp.model.language.words import steps_in_words
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
+from plumdp.result.facts import rung_facts
 from plumdp.result.printing import approximately, outward, percent, plain_bounds, plain_number
+from plumdp.result.rungs import Ground, Rung, leading
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.by_sweeps import is_reached
 from plumdp.solver.coupled.bounds import Proof
@@ -46,6 +48,7 @@ class Difference:
     margin: float = 0.0  # how much worse a policy may be without being called worse
     approximate: tuple[float, float] | None = None  # the usual normal interval, which nothing proves
     is_same: bool = False  # whether both policies do the same wherever they lead
+    rungs: tuple[Rung, ...] = ()  # all that bound the difference, the weakest premises first
 
     @property
     def verdicts(self) -> tuple[Standing, ...]:
@@ -54,7 +57,7 @@ class Difference:
             return (Standing.UNKNOWN,)
         if self.is_same:
             return (Standing.SAME,)
-        return standings(self.lower, self.upper, self.margin, direction=self.first.direction)
+        return standings(self.lower, self.upper, self.margin, direction=self.first.claim.direction)
 
     @property
     def is_claim(self) -> bool:
@@ -64,7 +67,7 @@ class Difference:
     @property
     def sentence(self) -> str:
         """Which policy is better and by how much, in words, and up to which step the question looks."""
-        return self._said(steps_in_words(self.first.objective))
+        return self._said(steps_in_words(self.first.claim.objective))
 
     def _said(self, steps: str = "") -> str:
         if not self.is_claim:
@@ -74,12 +77,14 @@ class Difference:
             alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
+        if self.rungs and self.first.claim.ground == Ground.ROWS and self.verdicts != (Standing.UNKNOWN,):
+            said = f"If the model is right, {said}"
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}{steps}, with confidence {percent(self.first.confidence)}."
 
     @property
     def _unit(self) -> str:
-        return f" {self.first.unit}" if self.first.unit else ""
+        return f" {self.first.claim.unit}" if self.first.claim.unit else ""
 
     def _decided(self) -> str:
         """Return which policy is better and by how much."""
@@ -91,7 +96,7 @@ class Difference:
             verb, less = spoken(self.first)
             ends = " to ".join(plain_bounds(low, high, is_probability=False))
             return f"{better} is better{only}: it {verb} {ends}{self._unit} {less} than {other}"
-        word = "larger" if self.first.direction == "max" else "smaller"
+        word = "larger" if self.first.claim.direction == "max" else "smaller"
         ends = f"at least {outward(low, -1)} and at most {outward(high, 1)}"
         return f"{better} is better{only}: its value is {word} by {ends}"
 
@@ -111,15 +116,18 @@ class Difference:
         return f"{known}: the value of {first} less that of {second} lies {ends}{unit}"
 
     def __repr__(self) -> str:
-        return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
+        return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.claim.objective})"
 
     @property
     def brackets(self) -> list[str]:
         """The bounds on both values, in words."""
         both = zip(self.names, (self.first, self.second), strict=True)
-        if not (self.first.claims_bounds or self.second.claims_bounds):
+        if not (self.first.claim.claims_bounds or self.second.claim.claims_bounds):
             return []
-        return [f"{name}: between {' and '.join(each.printed_bounds)} {each.unit}".rstrip() for name, each in both]
+        return [
+            f"{name}: between {' and '.join(each.claim.printed_bounds)} {each.claim.unit}".rstrip()
+            for name, each in both
+        ]
 
     def premises(self) -> list[Fact]:
         """Return the premises of both certificates, each once."""
@@ -132,18 +140,21 @@ class Difference:
 
     def page(self) -> Page:
         """Return the comparison, the bounds on both values, and what they rest on."""
-        hints = [each.to_narrow for each in (self.first, self.second) if each.narrower]  # one value may be known
+        hints = [
+            each.how.to_narrow for each in (self.first, self.second) if each.how.narrower
+        ]  # one value may be known
         about = (
             []
             if self.approximate is None
             else [("approximately", f"a difference of {approximately(self.approximate)}")]
         )
         narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts]
-        facts = [("objective", self.first.objective), *about, *narrower, *self.premises()]
+        bounds = rung_facts(self.rungs)
+        facts = [("objective", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
         return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
-    TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions first second"
+    TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions rungs first second"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
@@ -160,14 +171,15 @@ class Difference:
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
-        assuming = [each for each in rival.assumptions if each not in kept.assumptions]
+        assuming = [each for each in rival.rests_on.assumptions if each not in kept.rests_on.assumptions]
         about = {**self.comparison, "policy": of, "assuming": assuming}
-        return replace(kept, comparison=about, rival=rival.policy, narrower=kept.narrower or rival.narrower)
+        how = replace(kept.how, narrower=kept.how.narrower or rival.how.narrower)
+        return replace(kept, how=how, comparison=replace(kept.comparison, difference=about, rival=rival.policy))
 
 
 def spoken(certificate: Certificate) -> tuple[str, str]:
     """Return the verb and the adverb for a better policy: it costs less if values are minimised, or yields more."""
-    return ("yields", "more") if certificate.direction == "max" else ("costs", "less")
+    return ("yields", "more") if certificate.claim.direction == "max" else ("costs", "less")
 
 
 @of_learned
@@ -195,7 +207,7 @@ def difference(
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
-    The first policy is better: its value is larger by at least 1.7339 and at most 2.10621, with confidence 99.9 %.
+    The first policy is better: its value is larger by at least 1.73201 and at most 2.10791, with confidence 99.9 %.
     >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """
@@ -216,19 +228,26 @@ def difference_of(
     precision: float = 1e-6,
 ) -> Difference:
     """Return bounds on the value of one policy less that of another, given the certificates of both."""
-    lower, upper = _less(one.lower, other.upper, -inf), _less(one.upper, other.lower, inf)
+    rows = [of_model(each) for each in (one, other)]
+    lower, upper = _less(rows[0].lower, rows[1].upper, -inf), _less(rows[0].upper, rows[1].lower, inf)
     apart = {"both": Proof(lower, upper, 0.0, 0.0, 0.0, "of both")}
     uncertain = relax(learned, default_relaxation(learned), question.model)
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, why_not = prove(sought, apart)
     lower, upper = best_ends(proofs.values())
-    if why := contradiction(proofs):
-        one, other = (without_bounds(each, why) for each in (one, other))
-        lower, upper = -inf, inf
+    status = next((each.status for each in rows if each.status in CONTRADICTIONS), Status.CERTIFIED)
+    premises = tuple(dict.fromkeys(text for each in rows for text in each.premises))
+    rung = replace(rows[0], lower=lower, upper=upper, status=status, premises=premises)
+    ends = ends_about(learned, question, sought.choices)
+    rungs = (rung,) if ends is None else with_runs_first(learned, ends, rung, None)
+    verdicts = ((each, standings(each.lower, each.upper, margin, direction=one.claim.direction)) for each in rungs)
+    decided = (each for each, known in verdicts if each.is_claim and known != (Standing.UNKNOWN,))
+    first = next(decided, leading(rungs))
+    one, other = (on_ground(each, first) for each in (one, other))
     about = approximate(learned, question, *(check_policy(question.model.graph, each.policy) for each in (one, other)))
     return Difference(
-        lower,
-        upper,
+        first.lower,
+        first.upper,
         one,
         other,
         names,
@@ -236,6 +255,7 @@ def difference_of(
         margin,
         None if about is None else about.interval,
         acts_alike(question.model.graph, one.policy, other.policy),
+        rungs if len(rungs) > 1 else (),
     )
 
 

@@ -68,7 +68,7 @@ class Improvement:
     def gain(self) -> float:
         """How much better than the baseline the policy is at least, and 0 if it is the baseline."""
         ends = self.difference.lower, -self.difference.upper
-        return ends[self.certificate.direction == "min"] if self.is_better else 0.0
+        return ends[self.certificate.claim.direction == "min"] if self.is_better else 0.0
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -79,12 +79,12 @@ class Improvement:
     def sentence(self) -> str:
         """Whether there is a better policy than the baseline, and how much better it is, in words."""
         if self.is_better:
-            share, unit = f"With confidence {percent(self.certificate.confidence)}", self.certificate.unit
+            share, unit = f"With confidence {percent(self.certificate.confidence)}", self.certificate.claim.unit
             better = f"is better by at least {outward(self.gain, -1)}"
             if unit:
                 verb, less = spoken(self.certificate)
                 better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
-            return f"{share} {_FOUND} {better} than {self.baseline}{steps_in_words(self.certificate.objective)}."
+            return f"{share} {_FOUND} {better} than {self.baseline}{steps_in_words(self.certificate.claim.objective)}."
         if self.certificate.status in CONTRADICTIONS:
             return self.difference.sentence
         is_alone = self.difference.is_claim and not self.n_compared
@@ -145,7 +145,7 @@ def improve(
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> better = improve(learned, study.objective)
     >>> print(better.sentence.partition(" than ")[0])
-    With confidence 99.9 % the policy found is better by at least 3.74982
+    With confidence 99.9 % the policy found is better by at least 3.74704
     >>> better.policy.action(money=10, step=0)
     'bet5'
     """
@@ -159,9 +159,11 @@ def improve(
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name), is_same=True))
     # the data did choose it, so that nobody can announce it
-    found = replace(best.first, options={**best.first.options, "policy": "found"})
-    narrower = best.first.narrower and to_narrow(learned, found)
-    return Improvement(replace(best, first=replace(best.first, narrower=narrower)), name, len(differences))
+    how = best.first.how
+    found = replace(best.first, how=replace(how, options={**how.options, "policy": "found"}))
+    narrower = how.narrower and to_narrow(learned, found)
+    first = replace(best.first, how=replace(how, narrower=narrower))
+    return Improvement(replace(best, first=first), name, len(differences))
 
 
 def with_baseline(
@@ -174,7 +176,7 @@ def with_baseline(
 
 def _worst_gain(difference: Difference) -> float:
     """Return the least gain over the baseline that is certified, which may be negative."""
-    return difference.lower if difference.first.direction == "max" else -difference.upper
+    return difference.lower if difference.first.claim.direction == "max" else -difference.upper
 
 
 def _candidates(learned: Learned, question: Question, baseline: Certificate, precision: float) -> list[Certificate]:

@@ -127,7 +127,7 @@ class NetBenefit:
 
 
 def _bracket(certificate: Certificate) -> str:
-    return f"{certificate.objective}: {' to '.join(certificate.printed_bounds)}"
+    return f"{certificate.claim.objective}: {' to '.join(certificate.claim.printed_bounds)}"
 
 
 @of_learned
@@ -225,7 +225,7 @@ def _proposed(weighing: Weighing, start: float, end: float) -> list[IntArray]:
 
 def _middle(certificate: Certificate) -> float:
     """Return the middle of both bounds, such that a larger one is better."""
-    sign = 1 if certificate.direction == "max" else -1
+    sign = 1 if certificate.claim.direction == "max" else -1
     return sign * (certificate.lower + certificate.upper) / 2
 
 
@@ -285,7 +285,8 @@ def _where_better(gains: Sequence[_Gain], anchor: float | None, start: float, en
 def _weighted(both: Sequence[Certificate], weight: float) -> list[tuple[float, Certificate]]:
     """Return each certificate with the factor of its value in the net benefit."""
     return [
-        (factor if each.direction == "max" else -factor, each) for factor, each in zip((weight, 1.0), both, strict=True)
+        (factor if each.claim.direction == "max" else -factor, each)
+        for factor, each in zip((weight, 1.0), both, strict=True)
     ]
 
 

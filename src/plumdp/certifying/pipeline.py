@@ -28,13 +28,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.base.clock import Clock
+from plumdp.base.combinations import Trait, refuse
+from plumdp.base.compiled import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Relaxation, Status
-from plumdp.certifying.claims import make_certificate, without_bounds
+from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.policy_search import worst_point
+from plumdp.certifying.rungs import by_model_alone, ends_about, on_rungs
 from plumdp.certifying.valuation import Valuation, best_of_all, best_valuation, value_policy
 from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts
@@ -48,13 +50,13 @@ from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Asked, Question, ask, is_practice, may_narrow, memory_for, narrowed
 from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
-from plumdp.relaxation.relax import RELAXATIONS, refusal, relaxations_of, tolerating, untied
+from plumdp.relaxation.relax import RELAXATIONS, relaxations_of, tolerating, untied
 from plumdp.result.certificate import Certificate, Certificates
 from plumdp.solver.at_points import move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -148,14 +150,9 @@ def announcing(
     question: Question, policy: Policy | None, *, announced: bool = True, runs: WholeRuns | None = None
 ) -> Question:
     """Return the question with the policy that is given, if its user says that the data did not choose it."""
-    if runs is not None and not announced:
-        raise DataError(
-            Option("runs"), ": these are runs of a policy that was there before; say ", Option("announced", True)
-        )
-    if announced and policy is None:
-        raise DataError(Option("announced", True), ": this is about a policy of your own; give one, or leave it out")
-    if announced and is_practice(policy):
-        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
+    word = Trait.ANNOUNCED if announced else Trait.NOT_ANNOUNCED
+    about = Trait.NO_POLICY if policy is None else is_practice(policy) and Trait.PRACTICE
+    refuse({word, about, runs is not None and Trait.RUNS})
     return replace(question, policy=policy, runs=runs) if announced or is_practice(policy) else question
 
 
@@ -167,8 +164,8 @@ def comparing(
     In a table, bets are placed on their difference, and else on the value of each. Practice needs nobody's word, as it
     is that of the first data, and other policies are told if their user says that the data did not choose them.
     """
-    if announced and all(each is None or is_practice(each) for each in (policy, rival)):
-        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
+    is_of_practice = all(each is None or is_practice(each) for each in (policy, rival))
+    refuse({announced and Trait.ANNOUNCED, is_of_practice and Trait.PRACTICE})
     if not announced:
         known = [each if is_practice(each) else None for each in (policy, rival)]
         return [replace(question, policy=known[0], against=known[1])] if any(known) else [question]
@@ -197,11 +194,11 @@ def compare(
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> for certificate in compare(learned, study.objective):
-    ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
+    ...     print(f"{certificate.how.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
     interval     0.138 0.490
     parameter    0.211 0.360
     expression   0.272 0.306
-    rectangular  0.277 0.302
+    rectangular  0.276 0.302
     coupled      0.282 0.296
     """
     if relaxations is None:
@@ -211,7 +208,7 @@ def compare(
         policy = check_policy(question.model.graph, policy)  # a function is asked once
     certificates = Certificates()
     for relaxation in relaxations:
-        new = conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
+        new = by_model_alone(conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision))
         certificates.append(new if policy is None else _cut_to_looser(new, certificates))
     return certificates
 
@@ -221,13 +218,13 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
     Its own could be wider by what the solver leaves open: all of them hold, so their intersection does.
     """
-    names = () if certificate.relaxation == "untied" else RELAXATIONS[certificate.relaxation].looser
-    looser = [other for other in others if other.relaxation in names]
+    names = () if certificate.how.relaxation == "untied" else RELAXATIONS[certificate.how.relaxation].looser
+    looser = [other for other in others if other.how.relaxation in names]
     lower = max([certificate.lower, *(other.lower for other in looser)])
     upper = min([certificate.upper, *(other.upper for other in looser)])
     if certificate.status == Status.VACUOUS and any(other.status == Status.CERTIFIED for other in looser):
-        certificate = replace(certificate, status=Status.CERTIFIED, reason="")
-    return replace(certificate, lower=lower, upper=upper)
+        certificate = replace(certificate, claim=replace(certificate.claim, status=Status.CERTIFIED, reason=""))
+    return replace(certificate, claim=replace(certificate.claim, lower=lower, upper=upper))
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
@@ -296,14 +293,11 @@ def conclude(
     if question is not whole:
         question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
-    # stage 7: what may be claimed (Theorem 1)
-    # other bounds that cross are an error of ours, which the certificate refuses
-    is_possible = not valued.contradiction
-    certificate = make_certificate(
+    certificate = make_certificate(  # stage 7: what may be claimed (Theorem 1)
         learned,
         question,
         relaxation,
-        valued if is_possible else replace(valued, lower=-np.inf, upper=np.inf),
+        valued,
         clock.laps,
         precision=precision,
         is_given=policy is not None,
@@ -311,14 +305,16 @@ def conclude(
         left_out=_left_out(learned, uncertain),
         assuming=assuming,
     )
-    return certificate if is_possible else without_bounds(certificate, valued.contradiction)
+    policies = [as_choices(question.model.graph, valued.policy)]
+    ends = ends_about(learned, question, policies, of_practice=bool(assuming) and not question.model.graph.is_chain)
+    return certificate if ends is None else on_rungs(learned, certificate, ends, question.objective)
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
     """Return what could narrow bounds and is not used, such as half-spaces that were cut to save time, in words."""
     region = learned.region if isinstance(learned.region, Polytope) else None
     cut = "" if region is None else region.left_out
-    return "; ".join(text for text in (cut, uncertain.left_out, learned.left_out) if text)
+    return "; ".join(text for text in (cut, uncertain.left_out) if text)
 
 
 def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:
@@ -341,8 +337,7 @@ def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> 
     region = learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")
-    if refusal(relaxation, model):
-        raise DataError(Option("relaxation", relaxation), f": {refusal(relaxation, model)}")
+    refuse(RELAXATIONS[relaxation].traits | model.traits, relaxation=relaxation)
     if isinstance(region, Conflict):
         counts = learned.counts
         if not region.leaves_bounds:  # whatever all data say of a row that changed, it need not be so now

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Guarantee
 from plumdp.certifying.approximation import narrowed
@@ -48,16 +49,14 @@ def certify_since(
     >>> study = case_study("betting:5")
     >>> before, after = (simulate(study.model, {"p": p}, 400, rng=int(10 * p), max_steps=6) for p in (0.8, 0.4))
     >>> found = certify_since(study.model, before + after, study.objective, "run 17 of counts number 2")
-    >>> found.assumptions[0].partition(";")[0]
+    >>> found.rests_on.assumptions[0].partition(";")[0]
     'nothing has changed since run 17 of counts number 2'
     """
     require_model("certify_since", model)
     data, time = counts_of(counts), counts_of(counts).time
-    if time is None or not time.ends:
-        none = ": the order of these data is not known, or they are few; read the log with "
-        raise DataError(Option("since", since), none, Option("order", "runs"), " or ", Option("order", "time"))
-    if len(data.rewards):
-        raise DataError(Option("since", since), ": sums of learned rewards are not kept for parts of the data")
+    has_order, has_rewards = time is not None and bool(time.ends), len(data.rewards) > 0
+    refuse({Trait.SINCE, not has_order and Trait.NO_ORDER, has_rewards and Trait.LEARNED_REWARDS}, since=since)
+    assert time is not None
     number = _place(time, since)
     left = data.counts.copy()
     for _, seen in zip(range(number + 1), time.seen_in_parts(len(left)), strict=False):
@@ -86,14 +85,17 @@ def with_share(
     own = 1 - (1 - confidence) * weight
     found = certify(model, counts, question, confidence=own, policy=policy, announced=announced)
     said += "" if weight == 1 else f" (this one by itself: {percent(own)})"
-    rests_on = tuple(dict.fromkeys([f"nothing has changed since {since}; {said}", *assuming, *found.assumptions]))
+    rests_on = tuple(
+        dict.fromkeys([f"nothing has changed since {since}; {said}", *assuming, *found.rests_on.assumptions])
+    )
+    about = found.beside.approximate
     # a smaller confidence than that of this start by itself is true as well
     return replace(
         found,
-        confidence=confidence,
-        assumptions=rests_on,
-        budget=(),
-        approximate=found.approximate and narrowed(found.approximate, own, confidence),
+        claim=replace(found.claim, confidence=confidence),
+        how=replace(found.how, budget=()),
+        rests_on=replace(found.rests_on, assumptions=rests_on),
+        beside=replace(found.beside, approximate=about and narrowed(about, own, confidence)),
     )
 
 

@@ -14,6 +14,7 @@ from plumdp.base.progress import working
 from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
+from plumdp.certifying.rungs import led_by
 from plumdp.certifying.valuation import best_of_all
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
@@ -21,6 +22,7 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import outward, percent, plain_number
+from plumdp.result.rungs import Ground
 from plumdp.result.show import Page, as_html, as_text
 
 
@@ -57,11 +59,11 @@ class Decision:
         """Return the answer with numbers as a function writes them, rounded to a side."""
         if not is_claim(self.certificate):
             return "Not yet known: the data contradict the model, so nothing can be concluded from them."
-        graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
+        graph, is_max = self.certificate.policy.graph, self.certificate.claim.direction == "max"
         graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
         has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
-        reached = f"at {'least' if is_max else 'most'} {write(self.certificate.bound, -1 if is_max else 1)}"
+        reached = f"at {'least' if is_max else 'most'} {write(self.certificate.claim.bound, -1 if is_max else 1)}"
         limit = write(self.limit, 1 if is_max else -1)
         found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
         both = f"{found}, and {other}"
@@ -75,14 +77,16 @@ class Decision:
         if is_yes and of_all and has_choices and not is_given:  # PRISM asks this of all policies, and we of one
             more = f"Other policies may do worse: ask {of_all} for all policies."
             return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
-        return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
+        said = found if is_yes != self.question.is_negated else other
+        right = "if the model is right, " if self.certificate.claim.is_after_runs else ""
+        return f"{'Yes' if is_yes else 'No'}: {right}{said}, {confidence}."
 
     @property
     def answered(self) -> Certificate:
         """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
         plain = self._said(partial(plain_number, is_probability=self.question.objective.cap == 1))
         told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence, "plain": plain}
-        return replace(self.certificate, answer=told)
+        return replace(self.certificate, comparison=replace(self.certificate.comparison, answer=told))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate with question, verdict and limit, ready for JSON."""
@@ -135,13 +139,24 @@ def decide(
         certificate = conclude(learned, asked.objective, **options)
     if not is_claim(certificate):
         return Decision(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
-    if _is_given(certificate):
+    # the first rung that decides, and else the one that leads
+    led = [led_by(certificate, each) for each in certificate.claim.rungs if each.is_claim] or [certificate]
+    found = [_decided(learned, asked, each, relaxation, precision) for each in led]
+    known = (each for each in found if each.verdict != Verdict.UNKNOWN)
+    return next(known, next(each for each in found if each.certificate.claim.ground == certificate.claim.ground))
+
+
+def _decided(
+    learned: Learned, asked: Threshold, certificate: Certificate, relaxation: Relaxation | None, precision: float
+) -> Decision:
+    """Return what the bounds of a certificate decide."""
+    if _is_given(certificate) or certificate.claim.ground != Ground.ROWS:
         limit = certificate.upper if asked.objective.direction == "max" else certificate.lower
     else:
         best = ask(asked.objective, learned.model, memory=False)  # a bound on steps is solved without a counter
         uncertain = relax(learned, relaxation or default_relaxation(learned), best.model)
         limit = best_of_all(uncertain, best.objective, precision=precision)
-    if asked.holds_for(certificate.bound):
+    if asked.holds_for(certificate.claim.bound):
         verdict = Verdict.YES
     else:
         verdict = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
@@ -152,7 +167,7 @@ def decide(
 
 def _is_given(certificate: Certificate) -> bool:
     """Return whether a certificate is about a policy of the user's own."""
-    return certificate.options.get("policy") == "given"
+    return certificate.how.options.get("policy") == "given"
 
 
 def is_claim(certificate: Certificate) -> bool:

@@ -14,7 +14,6 @@ from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.path_evidence import LiftedConstraints
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned
-from plumdp.learning.run_ends import RunEnds
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Graph, IntArray, is_mapped, read_only
 from plumdp.model.objectives import Objective
@@ -49,7 +48,6 @@ class Valuation:
     coupled: Proof | None = None  # with one point for all states, if they were asked for and exist
     not_coupled: WhyNot = UNSAID  # why there are no coupled bounds
     nature: tuple[FloatArray, FloatArray] | None = None  # (n_states) each: bounds by induction against nature
-    contradiction: str = ""  # why the lower end is above the upper one, if it is
 
     def bound(self, objective: Objective) -> float:
         """Return the bound that matters, such that a larger one is better."""
@@ -159,24 +157,12 @@ def by_intervals(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     return difference_by_intervals(question.model, question.objective, sought.uncertain, *bounded)
 
 
-def by_runs(sought: Sought, _: Proofs) -> Proof | WhyNot:
-    """Return bounds by what whole runs of the policies earned, if these were announced with them."""
-    ends = _ends_by_runs(sought)
-    return UNSAID if ends is None else Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
-
-
-def _ends_by_runs(sought: Sought) -> RunEnds | None:
-    found = sought.learned.bounds.of_kind(RunEnds)
-    return next((each for each in found if each.is_about(sought.question, sought.choices)), None) if found else None
-
-
 PROVERS: dict[str, Prover] = {
     "nature": against_nature,
     "expansion": by_expansion,
     "pieces": by_pieces,
     "intervals": by_intervals,
     "bets": by_bets,
-    "runs": by_runs,
 }
 
 
@@ -186,34 +172,16 @@ def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[P
     Without coupling, nature may pick another point in each state, so that only bounds against it count.
     """
     found, why_not = dict(so_far), UNSAID
-    is_possible, ends = not isinstance(sought.learned.region, Conflict), _ends_by_runs(sought)
-    stand_alone = is_possible and ends is not None and ends.stand_alone
-    for name in PROVERS if is_possible and is_coupled else ("nature", "runs") if stand_alone else ("nature",):
+    is_possible = not isinstance(sought.learned.region, Conflict)
+    for name in PROVERS if is_possible and is_coupled else ("nature",):
         new = PROVERS[name](sought, found)
         if isinstance(new, WhyNot):
             why_not = new if new.reason else why_not
             continue
         lower, upper = best_ends([*found.values(), new])
-        # else the region is empty, as all hold, which rounding has hidden so far; what contradicts whole runs is said
-        if lower <= upper or not found or name == "runs":
+        if lower <= upper or not found:  # else the region is empty, as all hold, which rounding has hidden so far
             found[name] = new
-    if stand_alone:
-        kept = {*so_far, "runs"}
-        found = {k: each if k in kept else replace(each, lower=-np.inf, upper=np.inf) for k, each in found.items()}
     return found, why_not
-
-
-def contradiction(proofs: Proofs) -> str:
-    """Return why bounds of whole runs and others exclude each other, in words, or nothing if they do not."""
-    lower, upper = best_ends(proofs.values())
-    if lower <= upper or "runs" not in proofs:
-        return ""
-    ends = best_ends([proofs["runs"]]), best_ends(each for name, each in proofs.items() if name != "runs")
-    by_runs, by_others = (f"between {low:.6g} and {high:.6g}" for low, high in ends)
-    return (
-        f"whole runs alone say {by_runs}, and all else {by_others}, so what is assumed of the runs or of the model is "
-        "wrong"
-    )
 
 
 def best_ends(proofs: Iterable[Proof]) -> tuple[float, float]:
@@ -240,8 +208,7 @@ def value_policy(
     nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
     best = min(coupled, key=lambda proof: proof.upper - proof.lower, default=None)
     lower, upper = best_ends(proofs.values())
-    why = why_not if best is None else UNSAID, nature.values, contradiction(proofs)
-    return Valuation(chosen, lower, upper, nature.solver, best, *why)
+    return Valuation(chosen, lower, upper, nature.solver, best, why_not if best is None else UNSAID, nature.values)
 
 
 def best_valuation(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from plumdp.model.parametric import ParametricMDP
     from plumdp.model.policy import Policy
     from plumdp.model.question import Question
+    from plumdp.result.certificate import Certificate
 
 
 def certify(given: Options) -> int:
@@ -151,7 +152,7 @@ def _compare(given: Options) -> int:
     """Show what each relaxation certifies from the same data; 3 if they contradict the model, otherwise 0."""
     from plumdp.model.question import ask_all
 
-    compared: list[tuple[Options, list[plumdp.Certificate]]] = []
+    compared: list[tuple[Options, list[Certificate]]] = []
     for one in each_model(given):
         read, objectives = load_objectives(one)
         questions = ask_all(objectives, read, memory=True)
@@ -213,11 +214,13 @@ def difference(given: Options) -> int:
 
 def _refuse_compared_tables(given: Options, model: ParametricMDP) -> None:
     """Refuse a witness of a comparison that verify does not know, before the data are read."""
-    from plumdp.learning.methods import COMPARED_TABLES, chosen_kind
+    from plumdp.base.combinations import why_not
+    from plumdp.base.vocabulary import Trait
+    from plumdp.learning.methods import SETS, chosen_kind
 
-    kind = chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit)
-    if given.witness and kind == "table":
-        raise DataError(f"--witness: verify does not know {COMPARED_TABLES}; leave it out")
+    kind = SETS[chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit)]
+    if given.witness and kind.is_of_tables:
+        raise DataError(f"--witness: {why_not(Trait.WITNESS, Trait.TABLE, Trait.DIFFERENCE)}; leave it out")
 
 
 def in_words(found: Difference) -> Difference:
@@ -289,7 +292,7 @@ def net_benefit(given: Options) -> int:
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 
 
-def _tell(given: Options, learned: Learned, found: Any, certificates: list[plumdp.Certificate], more: Any = ()) -> int:
+def _tell(given: Options, learned: Learned, found: Any, certificates: list[Certificate], more: Any = ()) -> int:
     """Print what was found, save its certificates if that is asked for, and return the exit code of these."""
     try:
         print_decisions(found, more or [None] * len(found), as_json=given.json)

@@ -30,7 +30,7 @@ _COUNTED = "A Parquet file for the counts. Without it, they are shown with all d
 COMMANDS = {
     "start": Command(
         "data", {"model": "FILE"},
-        "column state action reward cost goal table against unit margin text order "
+        "column state action remember reward cost goal table against unit margin text order "
         "confidence output force",
         "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
         "plumdp start log.csv\nplumdp start log.csv --goal 'status=\"closed\"' --against practice -o result",
@@ -229,7 +229,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--end": "--table end=FORMULA",
     "--first": "--table first=N",
     "--gaps": "--cut-off unrelated",
-    "--history": "plumdp.check_model(learned, runs=plumdp.data.read_whole_runs(model, data)) in Python",
+    "--history": "check-model, which tests memory if the log has runs and steps",
     "--initial": "--table initial.NAME=VALUE",
     "--metrics": "-o FILE",
     "--nature": "Pmaxmin or Pmaxmax in the property, whose second word is nature's",
@@ -237,7 +237,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--plan": "--margin DEVIATION",
     "--run": "--column episode=COLUMN",
     "--step": "--column step=COLUMN",
-    "--tie": "plumdp.check_model(learned, runs=…) in Python for history; no other ties are tested",
+    "--tie": "check-model, for memory; no other ties are tested",
     "--threads": "PLUMDP_THREADS=N before the command",
     "--values": "plumdp.stages.solve or plumdp.stages.evaluate in Python, which bound the value of each state",
     "--window": "--since 'last N'",

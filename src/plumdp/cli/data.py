@@ -80,7 +80,7 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
 
 def count(given: Options) -> int:
     """Count the transitions of logs, or print the query that does so in a warehouse; 4 if there are no steps."""
-    from plumdp.data.quality import contents
+    from plumdp.data.counts import contents
 
     output = given.output
     if output is not None:
@@ -122,7 +122,7 @@ def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
 
 def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str, Any]:
     """Return the parts of counts, ready for JSON."""
-    from plumdp.data.quality import contents
+    from plumdp.data.counts import contents
 
     report, pilot = counts.report, counts.pilot
     return {
@@ -157,7 +157,7 @@ def start(given: Options) -> int:
     require_output(given)
     if isinstance(given.action, dict | list):
         raise DataError("--action: name a column, or give an expression")
-    said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order")}
+    said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember")}
     said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
     said |= {"first": n_first(given) or None, **given.text}
     columns = named(given.column)
@@ -184,6 +184,7 @@ def start(given: Options) -> int:
             state=dict(found.states),
             action=found.actions,
             table=found.table,
+            remember=found.remember or "",
             text={name: getattr(text, name) for name in TEXT if getattr(text, name)},
             keep_going=True,
             steps=found.steps,

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import Sampling, Sets
+from plumdp.base.vocabulary import Remembered, Sampling, Sets
 from plumdp.cli.errors import FILE, is_shared, where_given
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
 from plumdp.data.columns import named
+from plumdp.data.counts import counts_of
 from plumdp.exchange.read_intervals import model_at
 from plumdp.model.question import PRACTICE
 
 if TYPE_CHECKING:
+    from plumdp.data.log import Log
     from plumdp.data.raw_logs import RawLog
     from plumdp.data.run_record import WholeRuns
     from plumdp.exchange.read_intervals import IntervalModel
@@ -147,22 +149,28 @@ def require_data(given: Options) -> None:
 
 
 def read_data(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
-    """Return the sum of files of counts, or the counts of logs; say of which model, if they do not fit one of a range.
+    """Return the sum of files of counts, or the counts of logs."""
+    return counts_of(_read_all(given, model))
+
+
+def _read_all(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log:
+    """Return the sum of files of counts, or logs; say of which model, if they do not fit one of a range.
 
     A warning on standard error says if there are none: bounds are then those of the space.
     """
     from plumdp.data.quality import DataQuality
 
     try:
-        counts = _read(given, model)
+        found = _read(given, model)
     except DataError as error:
         raise DataError(*([f"{name_of_model(given)}: "] if given.constant else []), *error.args) from None
+    counts = counts_of(found)
     if absence := DataQuality(counts.total, counts.report).absence:
         print(f"warning: {absence}", file=sys.stderr)
-    return counts
+    return found
 
 
-def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
+def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log:
     from plumdp.data.duckdb_tables import find_files
     from plumdp.data.files import is_counts_file
 
@@ -184,7 +192,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
         cut_off=given.cut_off,
         steps=given.steps,
         rejected=given.rejected,
-    ).counts
+    )
 
 
 def how_read(given: Options) -> dict[str, Any]:
@@ -245,7 +253,20 @@ def table_of(given: Options) -> ParametricMDP:
     raw = raw_of(given, [given.model])
     end, is_closed = made.get("end", ""), whole(made.get("closed", "")) == 1
     table = Start(raw, given.column, given.state, given.action, n_first(given), initial, end, given.goal, reward)
-    return replace(table, closed=is_closed).model
+    return replace(table, closed=is_closed, remember=_memory_of(given)).model
+
+
+def _memory_of(given: Options) -> Remembered | None:
+    """Return what each state remembers of its run; a column that it remembers is a variable as others are."""
+    from plumdp.data.remembering import VARIABLES
+
+    what = next((each for each in VARIABLES if each == given.remember), None)
+    if given.remember and what is None and given.remember not in given.state:
+        raise DataError(
+            f"--remember {given.remember}: choose one of {', '.join(VARIABLES)}; to let states remember a column, say "
+            f"so to plumdp start, which writes the state to {FILE}"
+        )
+    return what
 
 
 def begins_of(made: Mapping[str, str]) -> dict[str, str]:
@@ -300,7 +321,14 @@ def raw_of(given: Options, files: Sequence[str]) -> RawLog:
     """Return files of a log with what is said about how texts are written in them."""
     how: Any = given.text
     raw = plumdp.data.raw_log(files, **how)
-    return replace(raw, text=replace(raw.text, skips=given.keep_going))
+    raw = replace(raw, text=replace(raw.text, skips=given.keep_going))
+    if not given.remember or (what := _memory_of(given)) is None:
+        return raw
+    if not is_log(given.model):
+        raise DataError("--remember: the states of a model are what it says; give a log as the model")
+    names, action = named(given.column, given.state), given.action if isinstance(given.action, str) else ""
+    how = {"run": names.get("episode", "episode"), "step": names.get("step", "step")}
+    return raw.remember(what, **how, states=given.state, action=action)
 
 
 def _refuse(name: str, file: str) -> None:
@@ -357,11 +385,11 @@ def _claiming(
 
 def learn(given: Options, model: ParametricMDP, asked: Sequence[Asked]) -> Learned:
     """Return the ``Learned`` of the data."""
-    return learn_from(given, model, read_data(given, model), asked)
+    return learn_from(given, model, _read_all(given, model), asked)
 
 
 def learn_from(
-    given: Options, model: ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
+    given: Options, model: ParametricMDP, counts: plumdp.TransitionCounts | Log, asked: Sequence[Asked]
 ) -> Learned:
     """Return the ``Learned`` of counts; refuse a column of arms if no question uses the returns of whole runs."""
     if (
@@ -373,7 +401,7 @@ def learn_from(
             f"{where_given('column')} arm={given.column['arm']}: this is about the values of policies that were there "
             "before their runs began; name them with --policy and --against, say --announced, and ask nothing else"
         )
-    LOGGER.info("learning from %s steps", f"{counts.total:,}")
+    LOGGER.info("learning from %s steps", f"{counts_of(counts).total:,}")
     return plumdp.learn(
         model,
         counts,

@@ -177,6 +177,10 @@ class Options:
         "first runs make it, while the others are evidence; initial.NAME=VALUE, where runs begin; end=FORMULA, where "
         "nothing happens any more, such as 'end=status=\"closed\"'; closed=true if there are no other states. plumdp "
         "start writes them. Repeat for more.", {}, parse=partial(values_of, "--table", TABLE))
+    remember: str = option(
+        "model", "--remember WHAT", "If the model is a log: what of its run each state remembers, as one more "
+        "variable: visits of it before, the previous action, the time since it was entered (called since), the step of "
+        "the run, or a column that is known when a run begins.", "")
     goal: str = option(
         "model", "--goal FORMULA", "If the model is a log: the states with the label goal, as in "
         'Pmax=? [ F "goal" ].', "")

@@ -16,6 +16,7 @@ from plumdp.model.text import number_of
 if TYPE_CHECKING:
     from plumdp.learning.learned import Learned
     from plumdp.relaxation.intervals import IntervalModel
+    from plumdp.result.certificate import Certificate
 
 
 def is_model_file(path: Path | None) -> bool:
@@ -66,7 +67,7 @@ def require_new(path: Path, *, force: bool) -> None:
         raise DataError(f"{path} already exists; choose another file, or replace it with --force")
 
 
-def write_results(given: Options, learned: Learned, certificates: Sequence[plumdp.Certificate]) -> None:
+def write_results(given: Options, learned: Learned, certificates: Sequence[Certificate]) -> None:
     """Write certificates and what they were concluded from to a folder, or what a file takes of one."""
     from plumdp.result import folder
 
@@ -86,7 +87,7 @@ def write_results(given: Options, learned: Learned, certificates: Sequence[plumd
     folder.write_results(results, given.output, data=data, witnesses=witnesses, force=given.force)
 
 
-def witness_of(learned: Learned, certificate: plumdp.Certificate) -> str:
+def witness_of(learned: Learned, certificate: Certificate) -> str:
     """Return the witness of a certificate, or nothing after a warning on standard error why it has none."""
     try:
         return plumdp.decisions.make_witness(learned, certificate)

@@ -141,17 +141,26 @@ def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
     return shared
 
 
+_LARGEST, _MOST_DOTS = 1 << 18, 5_000  # bytes; what a name with very many dots needs grows with their square
+
+
 def _parse(file: Path) -> dict[str, Any]:
+    if file.stat().st_size > _LARGEST or (text := file.read_bytes()).count(b".") > _MOST_DOTS:
+        raise ModelError(f"{file}: it is larger than a file of options is")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(text.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{file}: this is not TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise ModelError(f"{file}: it is nested too deeply, or has a number of thousands of digits") from None
 
 
 def _require_harmless(file: Path, name: str, value: Any) -> None:
     """Refuse what a file that others wrote must not do: replace files, or write them elsewhere."""
     if name == "force":
         raise ModelError(f"{file}: force replaces files, so that it is only for the command line; type --force there")
+    if isinstance(value, dict) or "\0" in str(value):
+        raise ModelError(f"{file}: {name}: write a text, a number, true, or a list of texts")
     is_path = name in OPTIONS and "Path" in str(OPTIONS[name].kind)
     if is_path and not Path(str(value)).resolve().is_relative_to(Path.cwd()):
         raise ModelError(f"{file}: {name} = {value} is outside of this folder; type --{name} {value} if you mean it")

@@ -23,6 +23,7 @@ from plumdp.model.expressions.polynomial import exact
 from plumdp.reporting.read import explain_result
 
 if TYPE_CHECKING:
+    from plumdp.result.certificate import Certificate
     from plumdp.result.findings import Findings
 
 _SCHEMA = "plumdp/report/1"
@@ -71,7 +72,7 @@ def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:
     return files
 
 
-def _write(given: Options, certificate: plumdp.Certificate, findings: Findings, file: Path) -> None:
+def _write(given: Options, certificate: Certificate, findings: Findings, file: Path) -> None:
     LOGGER.info("writing %s", file)
     plumdp.write_report(certificate, findings, file, title=given.title, system=given.system)
 
@@ -132,7 +133,7 @@ def plot(given: Options) -> int:
         raise DataError(f"--at is for plumdp plot region; leave it out for {kind}")
     certificate, findings = _explained(given)
     if certificate.status in CONTRADICTIONS and kind in _OF_REGION:
-        reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.reason}"
+        reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.claim.reason}"
         Console(stderr=True, highlight=False).print(reason, markup=False, soft_wrap=True)
         return EXIT_CODES[Status.CONTRADICTED]
     truth = _point(given.at, certificate) if given.at else None
@@ -141,7 +142,7 @@ def plot(given: Options) -> int:
     return 0
 
 
-def _explained(given: Options) -> tuple[plumdp.Certificate, Findings]:
+def _explained(given: Options) -> tuple[Certificate, Findings]:
     """Return the certificate of a folder, or that of a model and data, and what the picture shows of it."""
     if Path(given.model).is_dir():
         if given.data:
@@ -154,10 +155,10 @@ def _explained(given: Options) -> tuple[plumdp.Certificate, Findings]:
     return certificate, plumdp.explain(learned, certificate, parts=[given.kind])
 
 
-def _point(texts: Mapping[str, str], certificate: plumdp.Certificate) -> Mapping[str, float]:
-    unknown = [name for name in texts if name not in certificate.parameters]
+def _point(texts: Mapping[str, str], certificate: Certificate) -> Mapping[str, float]:
+    unknown = [name for name in texts if name not in certificate.rests_on.parameters]
     if unknown:
-        there_are = ", ".join(certificate.parameters) or "none"
+        there_are = ", ".join(certificate.rests_on.parameters) or "none"
         raise DataError(f"--at {unknown[0]}={texts[unknown[0]]}: this is not a parameter; there are {there_are}")
     try:
         return {name: float(exact(value)) for name, value in texts.items()}

@@ -15,7 +15,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-import plumdp
 from plumdp.base.edge import controlled
 from plumdp.base.errors import visible
 from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status, Verdict
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.net_benefit import NetBenefit
     from plumdp.certifying.thresholds import Decision
     from plumdp.explaining.predicted_width import DecidingRuns
+    from plumdp.result.certificate import Certificate
 
 
 _NO_BREAK = "\ue000"  # a blank at which no line ends, until it is written: Rich ends lines at no-break spaces
@@ -66,7 +66,7 @@ _WORST_FIRST = (3, 1, 4, 0)
 class Result:
     """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
 
-    certificate: plumdp.Certificate
+    certificate: Certificate
     answer: Decision | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class Result:
         return status if self.answer is None else f"{self.answer.verdict} ({status})"
 
     @property
-    def saved(self) -> plumdp.Certificate:
+    def saved(self) -> Certificate:
         """The certificate with the answer, as folders and reports keep it."""
         return self.certificate if self.answer is None else self.answer.answered
 
@@ -118,11 +118,14 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
     print(json.dumps(contents[0] if one else contents, indent=2, ensure_ascii=False))
 
 
-def with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
+def with_command(certificate: Certificate) -> Certificate:
     """Return a certificate that says by which command it was made, in the words of the command line."""
-    typed, narrower = command_line(), filter(None, [in_command_line_words(*certificate.narrower)])
-    certificate = replace(certificate, narrower=tuple(narrower))
-    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
+    typed, narrower = command_line(), filter(None, [in_command_line_words(*certificate.how.narrower)])
+    certificate = replace(certificate, how=replace(certificate.how, narrower=tuple(narrower)))
+    if not typed:
+        return certificate
+    provenance = {**certificate.rests_on.provenance, "command": typed}
+    return replace(certificate, rests_on=replace(certificate.rests_on, provenance=provenance))
 
 
 def print_decisions(
@@ -166,20 +169,23 @@ def print_results(results: Sequence[Result]) -> None:
         if result.answer is not None:
             console.print(prose(result.answer.sentence, style="bold"))
         console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))
-        console.print(grid(certificate.facts()))
+        console.print(grid(certificate.page().facts))
 
 
 def _print_range(console: Console, results: Sequence[Result]) -> None:
+    from plumdp.result.certificate import premises_of
     from plumdp.result.printing import percent
 
-    for text in dict.fromkeys(result.certificate.objective for result in results):
-        of_text = [result for result in results if result.certificate.objective == text]
+    for text in dict.fromkeys(result.certificate.claim.objective for result in results):
+        of_text = [result for result in results if result.certificate.claim.objective == text]
         names = list(of_text[0].constants)
-        rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
+        rows = [
+            (*result.constants.values(), *result.certificate.claim.printed_bounds, result.words) for result in of_text
+        ]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
     share = percent(results[0].certificate.confidence)
     console.print(prose(f"Each row by itself with confidence {share}."))
-    facts = dict.fromkeys(fact for result in results for fact in result.certificate.premises())
+    facts = premises_of(result.certificate for result in results)
     console.print(grid([fact for fact in facts if fact[0] in ("data", "assuming")]))
 
 
@@ -202,15 +208,16 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(table)
 
 
-def print_comparison(certificates: Sequence[plumdp.Certificate], constants: Mapping[str, str]) -> None:
+def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str, str]) -> None:
     """Print what each relaxation certifies, and what all of them rest on."""
     console = standard_output()
     rows = [
-        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status)) for each in certificates
+        (each.how.relaxation, *each.claim.printed_bounds, f"{each.how.stage_seconds:.2f}", str(each.status))
+        for each in certificates
     ]
-    title = ", ".join([certificates[0].objective, *(f"{name}={value}" for name, value in constants.items())])
+    title = ", ".join([certificates[0].claim.objective, *(f"{name}={value}" for name, value in constants.items())])
     print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
-    facts = certificates[0].facts()
+    facts = certificates[0].page().facts
     console.print(grid([fact for fact in facts if fact[0] not in ("objective", "relaxation", "estimate", "width")]))
 
 

@@ -70,7 +70,7 @@ def load_policy(
     file, _, name = policy.rpartition(":") if ".py:" in policy else (policy, "", "policy")
     path = Path(file) / POLICY if (Path(file) / POLICY).is_file() else Path(file)  # the folder of a result
     is_result = path.is_file() and (path.parent / CERTIFICATE).is_file() and path.parent == Path(file)
-    if is_result and plumdp.read_result(file).options.get("memory"):
+    if is_result and plumdp.read_result(file).how.options.get("memory"):
         return plumdp.read_result(file, model).policy
     if path.is_file() and path.suffix.lower() == ".py":
         if not (place := where_given(option.removeprefix("--"))).startswith("--"):

@@ -20,6 +20,7 @@ from plumdp.cli.results import grid, prose, standard_output
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
     from plumdp.model.parametric import ParametricMDP
+    from plumdp.result.certificate import Certificate
     from plumdp.watching.watch import Watch
 
 CODES = {"quiet": 0, "alarm": 1, "failed": 2, "contradicted": 3, "gap": 4}
@@ -47,7 +48,11 @@ def watch(given: Options) -> int:
     if given.output is not None:
         _write(given, given.output, found, now)
     if given.json:
-        about = {} if now is None else {"now": {"since": now.assumptions[0], "lower": now.lower, "upper": now.upper}}
+        about = (
+            {}
+            if now is None
+            else {"now": {"since": now.rests_on.assumptions[0], "lower": now.lower, "upper": now.upper}}
+        )
         print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
     else:
         _print(found, now)
@@ -62,7 +67,7 @@ def _parts(given: Options, source: Sequence[str]) -> dict[str, RawLog]:
     return {name: log_of(given, [file]) for name, file in named_files(find_files(source)).items()}
 
 
-def _write(given: Options, file: Path, found: Watch, now: plumdp.Certificate | None) -> None:
+def _write(given: Options, file: Path, found: Watch, now: Certificate | None) -> None:
     """Write the report on the certificate that is watched, or else metrics."""
     from plumdp.reporting.read import explain_result
 
@@ -126,26 +131,26 @@ def _fleet(given: Options) -> int:
     return CODES[found.status]
 
 
-def _watched(given: Options, model: ParametricMDP) -> plumdp.Certificate | None:
+def _watched(given: Options, model: ParametricMDP) -> Certificate | None:
     """Return the certificate whose value is watched, if a result is given."""
     return None if given.against is None else plumdp.read_result(given.against, model)
 
 
-def _now(given: Options, found: Watch) -> plumdp.Certificate:
+def _now(given: Options, found: Watch) -> Certificate:
     word, _, number = given.since.partition(" ")
     if word == "last" and number.isdecimal() and int(number):
         return found.window(int(number))
     return found.since(given.since) if given.since else found.now
 
 
-def _print(found: Watch, now: plumdp.Certificate | None) -> None:
+def _print(found: Watch, now: Certificate | None) -> None:
     console, page = standard_output(), found.page()
     style = {"alarm": "bold red", "contradicted": "bold red", "gap": "yellow"}.get(found.status, "bold")
     console.print(prose(page.headline, style=style))
     console.print(grid(found.facts_with(now)))
 
 
-def metrics(found: Watch, now: plumdp.Certificate | None) -> str:
+def metrics(found: Watch, now: Certificate | None) -> str:
     """Return what a watch says in the text format of OpenMetrics."""
     is_open = {alarm.kind for alarm in found.state.open_alarms}
     sums, limits = ({f'alarm="{kind}"': pair[i] for kind, pair in found.evidence.items()} for i in (0, 1))
@@ -157,7 +162,7 @@ def metrics(found: Watch, now: plumdp.Certificate | None) -> str:
         "stopped": ("gauge", "Whether the watch stopped, as a part is missing.", {"": float(bool(found.gap))}),
         "parts": ("counter", "Parts that were watched.", {"": float(found.n_parts)}),
     }  # fmt: skip
-    if now is not None and now.claims_bounds:
+    if now is not None and now.claim.claims_bounds:
         bounds = {f'end="{name}"': end for name, end in (("lower", now.lower), ("upper", now.upper)) if isfinite(end)}
         families["value"] = ("gauge", "Certified bounds on the value, if nothing has changed since a part.", bounds)
     lines = []

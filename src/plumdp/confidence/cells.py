@@ -1,21 +1,20 @@
-"""Places bets in each of some cells of the parameter space that no data chose, for data that are few or have no order.
+"""Places bets in each of some cells of the parameter space that no data chose, for data that have no order.
 
-Without an order there is no pilot that could say where to bet, and on what, and with few data it says little. But the
-space can be cut into cells before all data, and bets be placed in each of them for a truth in its middle. The truth is
-in one cell, and only the bets of that one must hold: what is left are the points that the bets of their own cell leave
-(Statement 7d of the page "Certificates at the statistical limit"). No error is divided among cells.
+Without an order there is no pilot that could say where to bet, and on what. But the space can be cut into cells before
+all data, and bets be placed in each of them for a truth in its middle. The truth is in one cell, and only the bets of
+that one must hold: what is left are the points that the bets of their own cell leave (Statement 7d of the page
+"Certificates at the statistical limit"). No error is divided among cells.
 
 In a cell the fortune G(v) = Σ w[m] E[m](v) + w R(v) is that of bets E for both sides of each direction and for several
-lengths of the data, and of the likelihood ratio R = evidence / likelihood(v) against the space. If there is an order,
-bets that are renewed (``staged_bets``) have a part in it as well. Weights are fixed and sum to at most one, so that at
-the truth G ever reaches 1 / error with a probability of at most the error. For all p[m], p >= 0 with the sum one,
-ln G >= Σ p[m] ln(w[m] E[m] / p[m]) + p ln(w R / p), and tangents make that a half-space.
+lengths of the data, and of the likelihood ratio R = evidence / likelihood(v) against the space. Weights are fixed and
+sum to at most one, so that at the truth G ever reaches 1 / error with a probability of at most the error. For all p[m],
+p >= 0 with the sum one, ln G >= Σ p[m] ln(w[m] E[m] / p[m]) + p ln(w R / p), and tangents make that a half-space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import inf, log
@@ -44,7 +43,6 @@ from plumdp.model.parametric import ParametricMDP
 _WIDTH = 0.5  # of cells, in logits of parameters between their bounds
 _OUTERMOST = 28  # widths from the middle, beyond which a cell reaches to the end of the space
 _MAX_DIMENSION = 4
-_LARGEST = 50_000  # transitions of a model whose data have an order
 _MOST = 256  # cells that meet a region; if there are more, none is looked at
 _POWERS = np.arange(3, 17)
 LENGTHS = 4.0**_POWERS  # steps that bets are made for
@@ -84,13 +82,10 @@ class Partition:
         """The law of the parameters before all data."""
         return law_of_space(self.model)
 
-    def are_worth_it(self, *, is_ordered: bool) -> bool:
-        """Return whether parameters are as few as cells are made for, and bets on one direction are not bets on all.
-
-        With an order, bets in cells are a small part of those on one direction, and of large models they take long.
-        """
-        rank, d, size = self.table.basis.shape[1], len(self.table.names), self.model.graph.n_transitions
-        return bool((size <= _LARGEST if is_ordered else rank > 1) and 1 <= rank <= d <= _MAX_DIMENSION)
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether parameters are as few as cells are made for, and bets on one direction are not bets on all."""
+        return bool(1 < self.table.basis.shape[1] <= len(self.table.names) <= _MAX_DIMENSION)
 
     def information(self, point: FloatArray) -> FloatArray:
         """Return a guess of the information of a step (d, d) at a point: that of runs whose actions are drawn."""
@@ -147,15 +142,12 @@ class Cells:
     best: FloatArray  # (d): an estimate, for the choice of tangents
     error: float  # of bets
     of_likelihood: float  # the error of the likelihood, which has that share in the fortune
-    # by direction and side: row @ v - offset is at most the logarithm of the error of a direction times its fortune
-    renewed: Mapping[tuple[int, int], HalfSpace] = field(default_factory=dict)
-    of_renewed: float = 0.0  # the error of all of these bets, which have that share as well
     intervals: None = None
 
     @property
     def total(self) -> float:
         """The error of the fortune."""
-        return self.error + self.of_likelihood + self.of_renewed
+        return self.error + self.of_likelihood
 
     def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
         """Return none: those around all cells follow from a region."""
@@ -176,13 +168,12 @@ class Cells:
         prior = SPACE_AS_DATA * self.partition.space.precision
         rays = unit_steps(table, information(table, counts, self.best) + prior, gradients)
         for (j, side), placed in self.place(cell, gradients, used):
-            yield _half_space(self, placed, near, -side * rays[j], self.renewed.get((j, side)))
+            yield _half_space(self, placed, near, -side * rays[j])
 
     def place(self, cell: Cell, gradients: FloatArray, lengths: Indices) -> Iterator[tuple[tuple[int, int], Placed]]:
         """Yield bets in a cell for some lengths, on each side of each gradient (J, d), which no data have a part in.
 
-        All weights together are at most one: those of both sides of all gradients and lengths, of the likelihood, and
-        of bets that are renewed.
+        All weights together are at most one: those of both sides of all gradients and lengths, and of the likelihood.
         """
         table, total = self.partition.table, self.total
         of_likelihood = self.of_likelihood / total
@@ -196,9 +187,7 @@ class Cells:
                 yield (j, side), Placed(factors, np.append(weights, of_likelihood))
 
 
-def _half_space(
-    cells: Cells, placed: Placed, near: FloatArray, ray: FloatArray, renewed: HalfSpace | None
-) -> HalfSpace:
+def _half_space(cells: Cells, placed: Placed, near: FloatArray, ray: FloatArray) -> HalfSpace:
     """Return a half-space around all points at which the fortune is below 1 / error.
 
     Tangents are taken about where it reaches that on a ray. Those at any other point, and other shares, hold as well.
@@ -206,17 +195,16 @@ def _half_space(
     table, counts = cells.partition.table, cells.pooled.outcome_counts
     mixed = cells.pooled.mixed if cells.pooled.mixed.any() else None
     visits, is_seen, bound = table.visits(counts), counts > 0, -log(cells.total)
-    factors, log_weights = placed.factors, np.append(np.log(placed.weights), bound)
+    factors, log_weights = placed.factors, np.log(placed.weights)
     is_open = visits > 0
     ends = np.array([table.values(near)[0], table.coefficients @ ray])
     means = np.array([[np.bincount(table.group, end * e, len(visits))[is_open] for e in factors] for end in ends])
     won = np.array([log_gains(table, counts, e, mixed).sum() for e in factors])
-    row, offset = (np.zeros(len(near)), inf) if renewed is None else (renewed.row, renewed.offset)
 
     def logarithms(t: float) -> FloatArray:
         bets = won - np.log(means[0] + t * means[1]) @ visits[is_open]
         ratio = cells.log_evidence - counts[is_seen] @ np.log((ends[0] + t * ends[1])[is_seen])
-        return np.asarray(log_weights + np.append(bets, [ratio, row @ (near + t * ray) - offset]))
+        return np.asarray(log_weights + np.append(bets, ratio))
 
     with np.errstate(all="ignore"):  # where a probability is negative, what is not a number is not below
         low = last_that(lambda t: bool(np.logaddexp.reduce(logarithms(t)) < bound), 0.0, _FURTHEST, _HALVINGS)
@@ -226,11 +214,10 @@ def _half_space(
     share /= share.sum()
     used, at = np.flatnonzero(share), near + low * ray
     spent = float(share[used] @ (np.log(share[used]) - log_weights[used]))
-    parts = [PartialBets(float(p), counts, e, mixed) for p, e in zip(share[:-2], factors, strict=True) if p]
+    parts = [PartialBets(float(p), counts, e, mixed) for p, e in zip(share[:-1], factors, strict=True) if p]
     bets = common_half_space(table, parts, near=at, bound=spent + bound)
     ratio = tangent_half_space(table, counts, cells.log_evidence, near=at)
-    of_all = [(1.0, bets), (float(share[-2]), ratio)]
-    of_all += [] if renewed is None else [(float(share[-1]), renewed)]
+    of_all = [(1.0, bets), (float(share[-1]), ratio)]
     size = sum(
         p * (np.abs(each.row) @ np.maximum(np.abs(table.lower), np.abs(table.upper)) + abs(each.offset))
         for p, each in of_all

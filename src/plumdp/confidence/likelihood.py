@@ -42,7 +42,7 @@ from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.observations import pool
 from plumdp.confidence.path_evidence import PathEvidence
-from plumdp.confidence.sets import OF_SET, TESTS, Evidence, ModelCache, graph_alone, require_error
+from plumdp.confidence.sets import MEMORY, OF_SET, TESTS, Evidence, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import (
     Bets,
     DataStage,
@@ -79,7 +79,8 @@ _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
     "short": ((0, 0, 0, 90), (80, 0, 0, 10), (60, 20, 0, 10)),
     "open": ((0, 0, 45, 45), (80, 0, 0, 10), (45, 20, 20, 5)),
 }
-_CELLS = {True: (15, (60, 0, 0, 15)), False: (60, (0, 0, 0, 30))}  # bets in cells, and the others, with an order or not
+_BETS_ON_MEMORY = Fraction(9, 10)  # of what tests of memory have, if there may be a pilot to place them
+_CELLS = 60, (0, 0, 0, 30)  # bets in cells, and the others
 _NARROW = (6, 0, 0, 84)  # the same of few parameters in a narrow space, if the data ended at will
 _VISITS, _NATS = 1000.0, 2.0  # that tell this much of the parameters at most, if their space is narrow
 
@@ -175,6 +176,7 @@ def likelihood_shares(
     has_narrow_space: bool = False,
     has_cells: bool = False,
     has_paths: bool = False,
+    has_contexts: bool = False,
 ) -> ErrorBudget:
     """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
@@ -183,14 +185,17 @@ def likelihood_shares(
     that a known order is no worse than none. Rows that the likelihood leaves out have nothing but
     intervals, which then have more. If there are rows with hidden paths, the likelihood with these has half of what
     likelihoods have. ``has_time`` says that parts of the data are kept as they are read, however
-    many there are in the end: tests over time then have half of what those of drifts have without.
+    many there are in the end: tests over time then have half of what those of drifts have without. ``has_contexts``
+    says that contexts are counted, however many steps: tests of memory then have a share of what the set has without.
     """
     intervals = _MORE_INTERVALS if leaves_rows_out else _INTERVALS
-    left = (OF_SET - intervals) / (OF_SET - _INTERVALS)
+    memory = MEMORY if has_contexts else Fraction(0)
+    bets_on_memory = Fraction(0) if order == "unknown" else _BETS_ON_MEMORY * memory
+    left = (OF_SET - memory - intervals) / (OF_SET - _INTERVALS)
     percents = _PERCENT[order][is_asked + (is_asked and has_many_parameters)]
     if order == "open" and is_asked and has_narrow_space and not has_many_parameters:
         percents = _NARROW
-    of_cells, percents = _CELLS[order != "unknown"] if has_cells else (0, percents)
+    of_cells, percents = _CELLS if has_cells else (0, percents)
     half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
     paths = (after_pilot + against_space) / 2 if has_paths else Fraction(0)
     after_pilot, against_space = (share / (1 + has_paths) for share in (after_pilot, against_space))
@@ -212,6 +217,8 @@ def likelihood_shares(
             Share("time", time, "tests of changes over time"),
             Share("rows", rows, "tests of rows"),
             Share("classes", rows, "tests of tied rows"),
+            Share("memory_bets", bets_on_memory, "bets on memory"),
+            Share("memory_rows", memory - bets_on_memory, "tests of rows by what came before"),
         ),
         graph_alone(),
     )
@@ -225,6 +232,7 @@ def likelihood_budget(
     has_time: bool = False,
     has_cells: bool = False,
     has_paths: bool = False,
+    has_contexts: bool = False,
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and the objectives."""
     return likelihood_shares(
@@ -236,15 +244,14 @@ def likelihood_budget(
         has_narrow_space=is_narrow(cache.table, law_of_space(cache.model)),
         has_cells=has_cells,
         has_paths=has_paths,
+        has_contexts=has_contexts,
     )
 
 
 def uses_cells(cache: ModelCache, pilot: Pilot | None) -> bool:
-    """Return whether bets in cells are worth it: not in a narrow space, nor if a length was planned or expected."""
-    if pilot is not None and (pilot.is_planned or pilot.expected is not None or cache.table.paths is not None):
-        return False
-    may_help = cache.partition.are_worth_it(is_ordered=pilot is not None)
-    return may_help and not is_narrow(cache.table, law_of_space(cache.model))
+    """Return whether bets in cells are worth it: if the data have no order, and the space is not narrow."""
+    is_possible = pilot is None and cache.partition.is_worth_it
+    return is_possible and not is_narrow(cache.table, law_of_space(cache.model))
 
 
 def is_narrow(table: LikelihoodTable, space: Law) -> bool:
@@ -302,7 +309,8 @@ def likelihood_set(
     if budget is None:
         has_cells = is_asked and uses_cells(cache, counts.pilot)
         known = {"has_directions": is_asked, "has_time": has_time, "has_cells": has_cells}
-        budget = likelihood_budget(cache, counts.pilot, **known, has_paths=table.paths is not None)
+        known |= {"has_paths": table.paths is not None, "has_contexts": bool(counts.contexts)}
+        budget = likelihood_budget(cache, counts.pilot, **known)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = sorted(_likelihoods(table, counts, space, spent), key=partial(_log_volume, near=best))
     of_bets = spent("half_spaces")
@@ -315,18 +323,12 @@ def likelihood_set(
     of_hidden = [] if rows_of_paths is None else rows_of_paths.constraints(left, of_bets)
     half_spaces = left if rows_of_paths is None else []
     across_outcomes = [] if staged is None else _across_outcomes(table, staged, spent("outcome_half_spaces"))
-    for likelihood in likelihoods:
-        if not (likelihood.is_of_main or likelihood.block or counts.pilot is None):  # of a share for half-spaces
-            half_spaces += _supports(likelihood, best, last)  # they hold whenever it does, and spend nothing more
     d = len(table.names)
     cells: list[Cells] = []
     if directions is not None and (of_cells := spent("cells")):
         pooled, whole = table.pool_seen(counts.seen), next(each for each in likelihoods if not each.block)
         evidence, last = whole.threshold - log(whole.error), last or tuple(directions(best))
-        # of each side the last one counts, which is that of all data: so is the fortune that it has a part in
-        renewed = {(each.side.direction, each.side.sign): each.left for each in staged.placed} if staged else {}
-        of_parts = of_cells, whole.error, renewed, of_bets
-        cells.append(Cells(cache.partition, pooled, evidence, directions, best, *of_parts))
+        cells.append(Cells(cache.partition, pooled, evidence, directions, best, of_cells, whole.error))
     return Evidence(
         "likelihood",
         likelihoods[0].method + (" with half-spaces across the gradient" if last else ""),
@@ -483,15 +485,6 @@ def directions_of_stages(
     gradients = np.pad(gradients, ((0, 0), (0, 0), (0, n_more)))  # values are functions of the parameters alone
     texts = [f"the half-space that bets on {direction.text or 'a direction'} left" for direction in chosen[-1]]
     return chosen[-1], gradients, texts
-
-
-def _supports(likelihood: LevelSet, best: FloatArray, directions: Sequence[Direction]) -> list[HalfSpace]:
-    """Return half-spaces around a likelihood set, across each direction, on both sides."""
-    return [
-        across(likelihood, best, side * direction.gradient, f"the likelihood across {direction.text or 'a direction'}")
-        for direction in (directions if likelihood.threshold > -inf else ())
-        for side in (1, -1)
-    ]
 
 
 def across(likelihood: LevelSet, best: FloatArray, gradient: FloatArray, text: str) -> HalfSpace:

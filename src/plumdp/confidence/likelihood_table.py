@@ -154,12 +154,15 @@ class LikelihoodTable(AffineOutcomes):
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
         """Return the count of each outcome at each choice, given those of transitions, exact up to 2^53."""
         transition = np.flatnonzero(counts != 0)
-        choice, place = self.rows.place_of(transition)
-        tied = self.tied_place[place]
+        return self.pool_by_cell(transition, self.rows.place_of(transition)[0], counts[transition])
+
+    def pool_by_cell(self, transition: Indices, cell: Indices, counts: CountArray) -> CellCounts:
+        """Return the count of each outcome in each cell, given how often transitions were seen in cells."""
+        tied = self.tied_place[self.rows.place_of(transition)[1]]
         first, last = self.first[tied], self.first[tied + 1]
         way = ranges(first, last)
-        owner = np.repeat(choice, last - first).astype(np.int64)
-        amount = np.repeat(counts[transition], last - first) * self.multiple[way]
+        owner = np.repeat(cell, last - first).astype(np.int64)
+        amount = np.repeat(counts, last - first) * self.multiple[way]
         return _pooled(owner, self.counts_for[way], amount, len(self.outcomes))
 
     def lifted(self, point: FloatArray) -> FloatArray:

@@ -6,8 +6,7 @@ p[e] that are affine and at least zero on the space. Two inequalities bound its 
 * From below, for every law π of the paths, ln f >= Σ_z π[z] (ln c[z] - ln π[z] + Σ_e m[z, e] ln p[e]), by Jensen's
   inequality. So the evidence is at least that of a table in which factors were seen n Σ_z π[z] m[z, e] times.
 * From above, at about the centre of a box, by the mean and the covariance of m under the law of the paths there. The
-  covariance is what is lost because paths are hidden: it is added to the curvature. Where an outcome of the second
-  degree changes less than that, such as 1 - h p, it is expanded itself (``second_degree``).
+  covariance is what is lost because paths are hidden: it is added to the curvature.
 
 Factors are never seen, so nothing is bet on them.
 """
@@ -25,7 +24,6 @@ from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import Law
 from plumdp.confidence.evidence import curvature_above, curvature_below, log_evidence
 from plumdp.confidence.likelihood_table import PathRows
-from plumdp.confidence.second_degree import SecondDegree
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.space import float_above, float_below
 
@@ -111,13 +109,10 @@ class PathLevelSet:
             weights = law * _psi(size + _SHIFT * reach[:, used.owner])
             variance, mean_psi = (np.add.reduceat(part, used.first, axis=1) for part in (weights * size**2, weights))
         is_coarse = ~(variance <= reach**2 / 4)
-        products = used.products.on(centres, spreads, sizes)
-        excess = np.where(is_coarse, reach**2 / 8, variance / 2)
-        hidden_counts = np.where(products.excess < excess, 0.0, used.counts)  # (b, o)
-        weights = np.where(is_coarse[:, used.owner], 0.0, hidden_counts[:, used.owner] * weights)
+        weights = np.where(is_coarse[:, used.owner], 0.0, used.counts[used.owner] * weights)
         lost = (apart * weights[:, :, None]).swapaxes(1, 2) @ apart  # (b, e, e)
-        expected = (means * hidden_counts[:, :, None]).sum(1)
-        value = (logs * hidden_counts).sum(1) + direct.logs @ counts
+        expected = (means * used.counts[:, None]).sum(1)
+        value = logs @ used.counts + direct.logs @ counts
         slope, bent = np.zeros((len(centres), centres.shape[1])), np.zeros_like(spreads)
         for each, number in ((direct, counts), (hidden, expected)):
             slope += ((number * np.ones_like(each.logs))[:, None] @ each.slopes)[:, 0]
@@ -131,12 +126,7 @@ class PathLevelSet:
         sizes = 1 + used.sizes + np.abs(hidden.logs) @ used.most.T
         of_terms = 1 + hidden.farthest @ used.most.T
         of_terms += np.where(is_coarse, 0.0, variance + mean_psi * reach**2)
-        rest += ((np.where(is_coarse, reach**2 / 8, 0.0) + _ROUNDING * sizes * of_terms) * hidden_counts).sum(1)
-        plain = used.counts - hidden_counts
-        value += (products.logs * plain).sum(1)
-        slope += (plain[:, None] @ products.slopes)[:, 0]
-        bent += (plain[:, :, None, None] * products.curvatures).sum(1)
-        rest += (plain * products.rest).sum(1)
+        rest += (np.where(is_coarse, reach**2 / 8, 0.0) + _ROUNDING * sizes * of_terms) @ used.counts
         value = value - self.threshold
         rest = (rest + _ROUNDING * (np.abs(value) + abs(self.threshold))) * UP
         # Statement 4c: where a plain number is negative, no point of the box is in the set
@@ -166,7 +156,6 @@ class _UsedPaths:
     spans: FloatArray  # (o, e): how much the number of a factor varies among paths
     most: FloatArray  # (o, e): its largest number
     sizes: FloatArray  # (o): the largest absolute logarithm of a constant
-    products: SecondDegree
 
     @staticmethod
     def of(paths: PathRows, counts: FloatArray, *, only_seen: bool = True) -> _UsedPaths:
@@ -184,7 +173,6 @@ class _UsedPaths:
         )
         sizes = np.maximum.reduceat(np.abs(logs), first) if len(first) else logs
         owner, row = np.repeat(np.arange(len(used)), n_paths), np.unique(paths.row[used], return_inverse=True)[1]
-        outcomes = [f for of_row in paths.rows for f in of_row]
         return _UsedPaths(
             counts[used],
             row,
@@ -196,7 +184,6 @@ class _UsedPaths:
             most - least,
             most,
             sizes,
-            SecondDegree.of([outcomes[o] for o in used.tolist()], paths.table.names),
         )
 
 

@@ -28,9 +28,9 @@ from plumdp.model.question import Question
 from plumdp.model.text import one_line
 
 TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
+MEMORY = Fraction(1, 8)  # for tests of memory, from the share of a set, if contexts were counted
 _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
-_OF_RUNS = Fraction(4, 5)  # of the error of a set, if few whole runs were announced, or else what is left
-_FEW = 100  # whole runs for each state
+_OF_RUNS = Fraction(4, 5)  # of the error of a set, as what whole runs say comes first
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
 
 
@@ -62,14 +62,6 @@ class DrawnAtOnce(Constraint, Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """The assumption that its confidence rests on."""
-
-
-class HasExpected(Protocol):
-    """Whole runs, and how many of them were announced before there were any, if somebody said so."""
-
-    @property
-    def expected(self) -> float | None:
-        """Their announced number."""
 
 
 OneKind = TypeVar("OneKind")
@@ -110,12 +102,13 @@ class Evidence:
         """Return half-spaces around the points that it leaves, in the parameters with these names."""
         return [side for each in self.constraints for side in each.half_spaces(names)]
 
-    def widened(self, misfit: float) -> Evidence | None:
-        """Return the evidence if every row may be off by a misfit, or None if some constraint does not allow for it."""
+    def widened(self, misfit: float) -> Evidence:
+        """Return the evidence if every row may be off by a misfit, of a kind of set that goes with one."""
         wider = [each.widened(misfit) for each in self.constraints]
         kept = tuple(each for each in wider if each is not None)
+        assert len(kept) == len(wider)
         method = f"{self.method} that allow for rows off by {misfit:g}"
-        return replace(self, constraints=kept, method=method) if len(kept) == len(wider) else None
+        return replace(self, constraints=kept, method=method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +166,7 @@ class Counted:
     def divided(self, budget: ErrorBudget) -> ErrorBudget:
         """Return the budget of a set beside tests of the numbers that the model fixes, and beside whole runs."""
         budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
-        runs = [question.runs for question in self.questions if question.runs is not None]
-        return beside_runs(budget, runs, self.model.graph.n_states) if runs else budget
+        return beside_runs(budget) if any(question.runs is not None for question in self.questions) else budget
 
 
 def require_error(error: float) -> None:
@@ -207,13 +199,8 @@ def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)
 
 
-def beside_runs(budget: ErrorBudget, runs: Sequence[HasExpected], n_states: int) -> ErrorBudget:
-    """Return the budget beside bets on whole runs, which have most of the error of a set if few were announced.
-
-    Below some hundred runs for each state, the rows of a model are hardly known. How many there are decides nothing.
-    """
-    are_few = any(each.expected is None or each.expected < _FEW * n_states for each in runs)
-    share = _OF_RUNS if are_few else 1 - _OF_RUNS
-    of_set = tuple(each._replace(fraction=(1 - share) * each.fraction) for each in budget.of_set)
-    of_runs = Share("run_bets", share * budget.confidence_set, "bets on whole runs")
+def beside_runs(budget: ErrorBudget) -> ErrorBudget:
+    """Return the budget beside bets on whole runs, which have most of the error, however many runs there are."""
+    of_set = tuple(each._replace(fraction=(1 - _OF_RUNS) * each.fraction) for each in budget.of_set)
+    of_runs = Share("run_bets", _OF_RUNS * budget.confidence_set, "bets on whole runs")
     return replace(budget, of_set=of_set, beside=(of_runs, *budget.beside))

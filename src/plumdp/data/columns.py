@@ -31,6 +31,8 @@ N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered a
 FIRST_COUNTS = tuple(f"n_first_{4 * 4**i}" for i in range(7))  # of counts: those of so many runs
 MOMENT = "moment of the step"  # within the period that the step is; no variable is called so
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
+CONTEXT, PAST = "context", "past"  # of counts: the kind of past that rows are counted by, and which one it was
+PAST_ACTION, PAST_PLACE = "past_action", "past_place"  # of the earlier step that a past is
 PLACES_OF_ROWS = "places_of_rows"
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
@@ -65,6 +67,11 @@ def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:
 def next_columns(graph: Graph) -> list[str]:
     """Return the columns of the next state's variables."""
     return [f"next_{name}" for name in graph.states]
+
+
+def past_columns(graph: Graph) -> list[str]:
+    """Return the columns of counts with the state of the step before, or that after the last visit of the row."""
+    return [f"past_state_{i}" for i in range(len(graph.states))]
 
 
 def needed_columns(graph: Graph, form: LogForm) -> list[str]:
@@ -163,6 +170,9 @@ def find_columns(
         there = _located([PLACE, N_COPIES], available, columns)
         located |= {name: column for name, column in there.items() if column is not None}
         located |= _pilot_columns(graph, available, columns)
+        pasts = _located([CONTEXT, PAST, PAST_ACTION, PAST_PLACE, *past_columns(graph)], available, columns)
+        is_own = not {*pasts} & {*located}
+        located |= {name: str(there) for name, there in pasts.items()} if is_own and all(pasts.values()) else {}
     if chosen == "transitions":
         located |= _run_and_step(located, available, columns)
     sizes = [int(name.rpartition("_")[2]) for name in FIRST_COUNTS if name in located]

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.vocabulary import NoContexts, parts_in
 from plumdp.base.vocabulary import Sampling as Sampling
-from plumdp.base.vocabulary import parts_in
+from plumdp.data.contexts import Context, added
 from plumdp.data.report import IngestionReport
-from plumdp.data.same_files import DataPart, first_of, new_parts, refuse_same_parts
+from plumdp.data.same_files import DataPart, LogFile, first_of, new_parts, refuse_same_parts
 from plumdp.data.seen import CountArray as CountArray
 from plumdp.data.seen import Seen, no_rewards
 from plumdp.data.time_parts import TimeParts
@@ -190,7 +191,8 @@ class TransitionCounts:
     chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
     whose end was planned. ``report`` says what became of the rows of the log that was counted. ``parts`` are the data
     that were counted, so that none of them is added twice. ``time`` is what had been seen at many moments, if the order
-    of the data is known, so that it is tested whether rows changed.
+    of the data is known, so that it is tested whether rows changed. ``contexts`` are counts by the past of each run, if
+    the order within runs is known, so that it is tested whether rows remember; otherwise ``no_contexts`` says why.
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first, which the pilot of the sum
@@ -215,6 +217,8 @@ class TransitionCounts:
     parts: tuple[DataPart, ...] = ()  # by default one that no other counts have, if there are data
     rewards: CountArray = field(default_factory=no_rewards)  # (n_learned, 3, n_transitions), as those of ``Seen``
     time: TimeParts | None = None  # none without a pilot, as nothing is then known of the order
+    contexts: tuple[Context, ...] = ()
+    no_contexts: NoContexts | None = None  # "order" if there are none, unless another reason is given
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
@@ -240,6 +244,18 @@ class TransitionCounts:
             raise DataError("the parts of data over time are parts of the counts, so none of theirs can be larger")
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
+        self._check_contexts()
+
+    def _check_contexts(self) -> None:
+        """Refuse contexts of other data: each has all steps, and of these all that are in the pilot."""
+        if self.pilot is None:
+            object.__setattr__(self, "contexts", tuple(each.with_pilot(False) for each in self.contexts))
+        object.__setattr__(self, "no_contexts", None if self.contexts else self.no_contexts or "order")
+        first = np.zeros_like(self.counts) if self.pilot is None else self.pilot.counts
+        for each in self.contexts:
+            sums = each.sums(len(self.counts)) if each.transition.max(initial=-1) < len(self.counts) else ()
+            if not sums or not all(map(np.array_equal, sums, (self.counts, first))):
+                raise DataError(f"the context {each.kind} is not that of these counts and their pilot")
 
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the transitions that were seen as columns: state, action, next state, and how often, ``n``."""
@@ -276,6 +292,10 @@ class TransitionCounts:
             digest.update(np.ascontiguousarray(seen.rewards).tobytes())
         if self.time is not None:
             digest.update(f"{self.time.words}".encode() + self.time.entries.tobytes())
+        for each in self.contexts:
+            digest.update(f"{each.kind} {each.name} {each.values}".encode())
+            for cells in each.cells:
+                digest.update(cells.tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -362,7 +382,33 @@ class TransitionCounts:
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
         parts = (*self.parts, *other.parts)
         both = self.seen + other.seen
-        return TransitionCounts(self.graph, both.counts, sampling, pilot, report, parts, both.rewards, time)
+        contexts, reason = self._contexts_with(other, pilot)
+        told = (sampling, pilot, report, parts, both.rewards, time, contexts, reason)
+        return TransitionCounts(self.graph, both.counts, *told)
+
+    def _contexts_with(
+        self, other: TransitionCounts, pilot: Pilot | None
+    ) -> tuple[tuple[Context, ...], NoContexts | None]:
+        """Return the contexts of a sum with this pilot, or why there are none."""
+        first = np.zeros_like(self.counts) if pilot is None else pilot.counts
+        is_of_both = pilot is not None and pilot.is_planned_sum
+        second = other._contexts_in_pilot()[0 if is_of_both else 1]
+        wanted = first - second[1]
+        mine = next((each for each, seen in self._contexts_in_pilot() if np.array_equal(seen, wanted)), None)
+        lacking = {each.no_contexts for each in (self, other) if each.total and not each.contexts}
+        if lacking or mine is None or not (self.total and other.total):
+            is_same = len(lacking) == 1 and not (self.contexts or other.contexts)
+            kept = second[0] if other.total else mine or ()
+            reason = (lacking.pop() if is_same else "parts") if lacking else "pilot" if mine is None else None
+            return () if reason else kept, reason
+        contexts = added(mine, second[0])
+        return contexts, None if contexts else "parts"
+
+    def _contexts_in_pilot(self) -> list[tuple[tuple[Context, ...], CountArray]]:
+        """Return the contexts if the pilot is that of these data, if none of them is in it, and if all are."""
+        own = np.zeros_like(self.counts) if self.pilot is None else self.pilot.counts
+        none, whole = (tuple(each.with_pilot(is_pilot) for each in self.contexts) for is_pilot in (False, True))
+        return [(self.contexts, own), (none, np.zeros_like(self.counts)), (whole, self.counts)]
 
     def __repr__(self) -> str:
         visited = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
@@ -522,3 +568,18 @@ def _whole_numbers(name: str, array: npt.NDArray[Any]) -> CountArray:
     require_countable(exact_sum(array), name)
     is_shared = array.flags.writeable or not array.flags.owndata  # by whoever may change it after this check
     return read_only(array.astype(np.int64, copy=is_shared))
+
+
+def data_provenance(counts: TransitionCounts) -> dict[str, str]:
+    """Return the sources of the data as entries of a certificate's provenance: files, and other parts of a sum."""
+    report, parts = counts.report, contents(counts)
+    if not (report and report.files) and len(parts) < 2:
+        return {}
+    read = {"data read": report.read} if report is not None and report.read else {}
+    return {f"data {number}": str(part) for number, part in enumerate(parts, 1)} | read
+
+
+def contents(counts: TransitionCounts) -> list[LogFile | str]:
+    """Return all data that counts are made of: files, and names of other parts of a sum."""
+    files = () if counts.report is None else counts.report.files
+    return [*files, *(part.name for part in counts.parts if not part.is_file)]

@@ -20,14 +20,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import replacing
+from plumdp.base.edge import replacing, require_unpackable
 from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
-from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 from plumdp.data.same_files import EXAMPLES
 from plumdp.data.snapshots import copy_of_table, refuse_parts
+from plumdp.data.text_formats import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
@@ -178,6 +178,8 @@ def scan(connection: Any, files: Sequence[str], *, text: TextFormat = PLAIN_TEXT
     if len(formats) > 1:
         raise DataError(f"files of several formats ({', '.join(formats)}): read one after the other")
     named = f", filename = {literal(FILE)}" if with_file else ""
+    for file in files:
+        require_unpackable(file)
     copies = [_copy(connection, file, formats[0], text.encoding) for file in files]
     if formats[0] in ("parquet", "xes"):
         table = f"read_parquet({_listed(copies)}, union_by_name = true{named})"
@@ -364,12 +366,13 @@ def column_types(connection: Any, table: str) -> dict[str, str]:
     return {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
 
 
-def pages(connection: Any, table: str) -> Iterator[Block]:
+def pages(connection: Any, table: str, columns: Mapping[str, str] | None = None) -> Iterator[Block]:
     """Yield the rows of a table in the connection's own memory, as many at once as fit well."""
     ((last,),) = connection.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchall()
+    told = "*" if columns is None else ", ".join(f"{each} AS {quoted(name)}" for name, each in columns.items())
     for start in range(0, last + 1, _PAGE):
-        page = connection.execute(f"SELECT * FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}")
-        yield columns_of(page)
+        page = f"SELECT {told} FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}"
+        yield columns_of(connection.execute(page))
 
 
 def columns_of(result: Any) -> Block:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plumdp.base.edge import replacing
+from plumdp.base.edge import is_sheet, replacing, write_rows
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.data.columns import PLACE, STEP
@@ -145,6 +147,7 @@ def spacing(steps: LogSteps, n_rows: int) -> str:
 
 
 _WRITERS = {".csv": "FORMAT csv, HEADER", ".parquet": "FORMAT parquet, COMPRESSION zstd"}
+_AT_ONCE = 10_000  # rows
 _EACH, _PLACES = "each_row", "rejected"  # the tables with all rows, and with the places of those that were rejected
 _FILE, _ROW = "number of the file", "number of the row"
 _IS_REJECTED = np.array([kind in REJECTED for kind in KINDS])
@@ -174,8 +177,14 @@ def write_rejected(path: str | Path, steps: LogSteps, tally: TransitionCounter, 
     options = _WRITERS[Path(path).suffix.lower()]
     rows = log.numbered(as_they_are=True)
     columns = [*column_types(log.connection, rows)]
+    query = _selected(rows, log.files, columns)
+    if is_sheet(path):
+        found = log.connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM ({query})")
+        names = [name for name, *_ in found.description]
+        write_rows(path, names, chain.from_iterable(iter(partial(found.fetchmany, _AT_ONCE), [])))
+        return
     with replacing(path) as fresh:
-        log.connection.execute(f"COPY ({_selected(rows, log.files, columns)}) TO {literal(str(fresh))} ({options})")
+        log.connection.execute(f"COPY ({query}) TO {literal(str(fresh))} ({options})")
 
 
 def _fill(connection: Any, query: str, tally: TransitionCounter) -> None:

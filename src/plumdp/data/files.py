@@ -15,6 +15,8 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
 from plumdp.base.json_values import parsed, read_as
+from plumdp.base.vocabulary import NoContexts
+from plumdp.data.contexts import Context
 from plumdp.data.counts import HasCounts, Pilot, TransitionCounts, counts_of, other_model, sums_in, with_number
 from plumdp.data.duckdb_tables import (
     Block,
@@ -71,6 +73,12 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     block |= {name: sums[seen] for name, sums in reward_columns(counts).items()}
     if counts.time is not None:
         block |= {f"time_{i}": n[seen] for i, n in enumerate(counts.time.seen_in_parts(graph.n_transitions), start=1)}
+    for i, context in enumerate(counts.contexts):
+        place = np.searchsorted(seen, context.transition)
+        for name, n in (("context", context.count), ("first", context.pilot)):
+            cells = np.zeros((len(context.values), len(seen)), dtype=np.int64)
+            cells[context.value, place] = n
+            block |= {f"{name}_{i}_{value}": row for value, row in enumerate(cells)}
     about = {
         "content": _CONTENT,
         "fingerprint": graph.fingerprint,
@@ -120,7 +128,8 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     names = ["n", *(name for name in dense if name == "pilot" or name.startswith("moment_"))]
     seen = [Seen.from_columns(dense[name], i, dense) for i, name in enumerate(names)]
     time = _time([n for name, n in dense.items() if name.startswith("time_")], about.get("time"))
-    return counts_from(graph, about, seen, time)
+    cells = [_cells(dense, i, len(said["values"])) for i, said in enumerate(about.get("contexts", ()))]
+    return counts_from(graph, about, seen, time, cells)
 
 
 def words_of(counts: TransitionCounts) -> dict[str, Any]:
@@ -132,13 +141,22 @@ def words_of(counts: TransitionCounts) -> dict[str, Any]:
         "time": None if time is None else time.words,
         "report": None if report is None else report.to_dict(),
         "parts": [asdict(part) for part in counts.parts],
+        **({"contexts": [each.words for each in counts.contexts]} if counts.contexts else {}),
+        **({"no_contexts": counts.no_contexts} if counts.no_contexts not in (None, "file") else {}),
     }
 
 
 def counts_from(
-    graph: Graph, about: Mapping[str, Any], seen: Sequence[Seen], time: CountArray | None
+    graph: Graph,
+    about: Mapping[str, Any],
+    seen: Sequence[Seen],
+    time: CountArray | None,
+    cells: Sequence[CountArray] = (),
 ) -> TransitionCounts:
-    """Return the counts that have these words, given all data, those of the pilot and at its moments, and over time."""
+    """Return the counts that have these words, given all data, those of the pilot and at its moments, and over time.
+
+    ``cells`` are those of each context: value, transition, count and pilot (4, n_cells).
+    """
     (whole, *firsts), said, pilot = seen, about.get("pilot"), None
     if said is not None:
         told = {key: with_number(said)[key] for key in _ABOUT_PILOT}
@@ -147,7 +165,12 @@ def counts_from(
     report = None if about["report"] is None else report_from(about["report"])
     parts = read_as(tuple[DataPart, ...], about["parts"], "parts")
     of_time = None if time is None else TimeParts.from_words(about["time"], time)
-    return TransitionCounts(graph, whole.counts, about["sampling"], pilot, report, parts, whole.rewards, of_time)
+    contexts = tuple(map(Context.from_words, about.get("contexts", ()), cells))
+    reason = read_as(NoContexts, about.get("no_contexts", "file"), "no_contexts")
+    remembered = (contexts, None if contexts else reason)
+    return TransitionCounts(
+        graph, whole.counts, about["sampling"], pilot, report, parts, whole.rewards, of_time, *remembered
+    )
 
 
 def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
@@ -166,6 +189,12 @@ def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> CountA
     dense = np.array(seen, dtype=np.int64, ndmin=2)  # short data have no boundary
     number, transition = np.nonzero(dense)
     return np.array([number, transition, dense[number, transition]])
+
+
+def _cells(dense: Mapping[str, CountArray], number: int, n_values: int) -> CountArray:
+    """Return the cells of a context, which the file has as two columns for each value."""
+    n, first = (np.array([dense[f"{name}_{number}_{i}"] for i in range(n_values)]) for name in ("context", "first"))
+    return np.array([*np.nonzero(n), n[n > 0], first[n > 0]])
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -212,7 +241,7 @@ def _read_block(path: str | Path) -> Block:
         types = column_types(connection, table)
         n_moments = sum(name.startswith("moment_") for name in types)
         names = ["pilot", *(f"moment_{i + 1}" for i in range(n_moments))] if "pilot" in types else []
-        names += [name for name in types if name.startswith(("reward_", "time_"))]
+        names += [name for name in types if name.startswith(("reward_", "time_", "context_", "first_"))]
         expected = _COLUMNS | dict.fromkeys(names, "BIGINT")
         if types != expected:
             there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, expected))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from plumdp.base.vocabulary import LogForm, Steps
 from plumdp.data.columns import (
     ACTION,
+    CONTEXT,
     COUNT,
     FIRST_COUNTS,
     N_COPIES,
@@ -28,11 +29,13 @@ from plumdp.data.columns import (
     state_columns,
 )
 from plumdp.data.counts import CountArray, exact_sum, require_countable
+from plumdp.data.cut_offs import LENGTH, CutOffs
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.log_pilots import Moments
 from plumdp.data.looks import PartialLooks
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
+from plumdp.data.observing import never_left
 from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
@@ -90,6 +93,7 @@ class TransitionCounter:
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self.n_rows = 0
+        self.pasts: list[Block] = []  # rows by the past of their runs, if an engine counted them so
         self._waiting: list[Block] = []  # rows of which all rows decide what they are
         self.is_ordered = False  # whether rows were counted whose steps only put them in order
         self._n_repeated = 0  # rows of steps that have several which differ
@@ -128,6 +132,14 @@ class TransitionCounter:
             self._waiting.append({name: values[waits] for name, values in block.items()})
             block = {name: values[~waits] for name, values in block.items()}
         self._add(block)
+
+    def without_pasts(self, block: Block) -> Block:
+        """Return the rows of a block that are counted whatever came before; keep the others for contexts."""
+        if CONTEXT not in block:
+            return block
+        is_all = np.asarray(block[CONTEXT] == "all")
+        self.pasts.append({name: values[~is_all] for name, values in block.items()})
+        return {name: values[is_all] for name, values in block.items()}
 
     def settle(self) -> None:
         """Add the rows that wait.
@@ -234,6 +246,10 @@ class TransitionCounter:
             block = block | {PLACE: place.astype(np.object_)}
         return self._matcher.match(block)[0]
 
+    def find(self, block: Block) -> tuple[Indices, Indices, Indices]:
+        """Return the transitions of some rows, their states and choices, -1 where the model does not have them."""
+        return self._matcher.match(self._placed(block))[1], *self._matcher.find_choices(block)
+
     @property
     def has_repeated_steps(self) -> bool:
         """Whether a step has several rows that differ."""
@@ -248,6 +264,15 @@ class TransitionCounter:
     def has_alike(self) -> bool:
         """Whether several rows are of the same step of a run."""
         return self.has_repeated_steps or bool(self._rows[KINDS.index("copy")])
+
+    def cut_offs(self, block: Block | None) -> CutOffs:
+        """Return the ends of runs, given a block of their last states and of their numbers of steps."""
+        if block is None or self.shares_names:
+            return CutOffs()
+        graph, states = self._graph, self._matcher.find_states(block, state_columns(self._graph))[0]
+        goes_on = np.bincount(graph.state_of_choice()[graph.choice_of_transition()], self.seen.counts, graph.n_states)
+        is_cut = (states >= 0) & ((goes_on > 0) & ~never_left(graph))[states]
+        return CutOffs.of(row_counts(block, LENGTH), is_cut, row_counts(block))
 
     def report(
         self,

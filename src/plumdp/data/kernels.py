@@ -133,3 +133,98 @@ def count(steps: Any, counts: Any) -> None:
         for i in range(steps.shape[1]):
             if steps[step, i] != _ENDED:
                 counts[steps[step, i]] += 1
+
+
+@compiled_leaf
+def _bin(n: int) -> int:
+    """Return the number of binary digits, at most 7."""
+    digits = 0
+    while n > 0 and digits < 7:
+        n, digits = n >> 1, digits + 1
+    return digits
+
+
+@compiled
+def count_pasts(
+    first: Any, state: Any, choice: Any, transition: Any, is_pilot: Any, tables: Any, memory: Any, cells: Any
+) -> None:
+    """Add to ``cells`` (2, n_transitions, kinds, values) each step by its past; see ``ContextCounter`` for arguments.
+
+    ``memory`` (3, n_choices) has the run that visited a row last, by a number, and how often, and the value of its last
+    outcome. Numbers of runs go on from one call to the next, in the memory of the first row.
+    """
+    place, rank, successor = tables
+    run_of, visits_of, last_of = memory
+    number = np.int64(0)
+    for i in range(len(run_of)):
+        number = max(number, run_of[i])
+    for run in range(len(first) - 1):
+        number += 1
+        since = 0
+        for i in range(first[run], first[run + 1]):
+            step = i - first[run]
+            since = since + 1 if step > 0 and state[i] == state[i - 1] else 0
+            before = transition[i - 1] if step > 0 else np.int64(-1)
+            previous = rank[before] if before >= 0 and successor[before] == state[i] else 7 * (step > 0)
+            visits, last = 0, 0
+            if choice[i] >= 0:
+                if run_of[choice[i]] == number:
+                    visits, last = visits_of[choice[i]], last_of[choice[i]]
+                run_of[choice[i]], visits_of[choice[i]] = number, visits + 1
+                last_of[choice[i]] = 7 if transition[i] < 0 else place[transition[i]]
+            if transition[i] >= 0:
+                part, taken = np.int64(is_pilot[i]), transition[i]
+                cells[part, taken, 0, _bin(visits)] += 1
+                cells[part, taken, 1, last] += 1
+                cells[part, taken, 2, previous] += 1
+                cells[part, taken, 3, step if step < 4 else min(_bin(step) + 1, 7)] += 1
+                cells[part, taken, 4, _bin(since)] += 1
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@compiled_leaf
+def _slot(key: Any, slots: Any, numbers: Any) -> Any:
+    """Return where a key is in a hash table with a power of two slots, or the free slot where it would be."""
+    mask = np.uint64(len(slots) - 1)
+    mixed = key ^ (key >> _HALF)
+    place = ((mixed * _ODD) >> _HALF) & mask
+    while numbers[place] >= 0 and slots[place] != key:
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@compiled
+def fill_table(keys: Any, slots: Any, numbers: Any) -> None:
+    """Put keys into an empty hash table, with their numbers."""
+    for i in range(len(keys)):
+        place = _slot(keys[i], slots, numbers)
+        slots[place], numbers[place] = keys[i], i
+
+
+@compiled
+def read_steps(steps: Any, rows: Any, about: Any, pairs: Any, n_states: int, found: Any, is_in_pilot: Any) -> None:
+    """Write state, choice and transition (3, n_steps) of rows of runs, and whether the pilot has them.
+
+    A row (a hash) has a number, by which ``about`` says its state and choice, its state by a number among ``n_states``
+    there are in the log, and its transition. In runs, where a row leads is seen in the next one: then ``pairs`` has the
+    transitions of a row, the state of the next one, and whether it is one step later (1), more (2), or missing (0).
+    """
+    run, step, key, is_pilot = steps
+    slots, numbers = rows
+    (slots_of_pairs, numbers_of_pairs), transition_of_pair = pairs
+    row = numbers[_slot(key[0], slots, numbers)]
+    for i in range(len(key)):
+        found[0, i], found[1, i], found[2, i] = about[0, row], about[1, row], about[3, row]
+        is_in_pilot[i] = is_pilot[i]
+        goes_on = i + 1 < len(key) and run[i + 1] == run[i]
+        after = numbers[_slot(key[i + 1], slots, numbers)] if i + 1 < len(key) else row
+        if n_states > 0:
+            pair = row * n_states * 3
+            if goes_on:
+                pair += about[2, after] * 3 + (1 if step[i + 1] == step[i] + 1 else 2)
+                is_in_pilot[i] = is_pilot[i] and is_pilot[i + 1]  # a step is seen when the later of its two rows is
+            number = numbers_of_pairs[_slot(np.uint64(abs(pair)), slots_of_pairs, numbers_of_pairs)]
+            found[2, i] = transition_of_pair[number] if number >= 0 and row >= 0 else -1
+        row = after

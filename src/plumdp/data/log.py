@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
 from plumdp.base.errors import DataError
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import IngestionReport
+from plumdp.data.run_record import WholeRuns
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
 
 
@@ -16,6 +19,7 @@ class Log:
     """A log that was read: the counts of matched rows, and a report on every row."""
 
     counts: TransitionCounts
+    read_runs: Callable[[ParametricMDP], WholeRuns] | None = None  # the same log once more, as whole runs
 
     @property
     def report(self) -> IngestionReport:

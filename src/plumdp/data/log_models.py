@@ -25,9 +25,10 @@ from plumdp.data.columns import (
     state_columns,
 )
 from plumdp.data.duckdb_tables import Block
-from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import OUTSIDE, parse_mapping
 from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.open_logs import files_of, open_log
+from plumdp.data.remembering import Remembering, spread
 from plumdp.data.steps import LogSteps
 from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
@@ -63,7 +64,8 @@ def model_from_log(
 
     Parameters
     ----------
-    source: files or a data frame, as in ``read_log``, and so are ``columns`` and ``form``.
+    source: files or a data frame, as in ``read_log``, and so are ``columns`` and ``form``; after
+        ``RawLog.remember``, states have one more variable.
     states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
     initial: the state in which runs start: a value, or a mapping of them by variable.
     actions: as in ``read_log``. Without it, actions are called what they are in the log.
@@ -87,24 +89,29 @@ def model_from_log(
     """
     refuse_reserved(labels or ())
     between = _between(elsewhere or {}, {*(rewards or {}), *(choice_rewards or {})})
+    raw, files = files_of(source)
     maps = states if isinstance(states, Mapping) else None
-    skeleton = _skeleton(states, actions)
+    skeleton = _skeleton(states, actions, raw.memory)
     mapping = read_mapping(skeleton, maps, actions)
-    with open_log(*files_of(source)) as log:
+    with open_log(raw, files) as log:
         form, found = find_columns(skeleton, log.columns, columns, form, mapping)
         used = source_columns(found.values())
-        steps = LogSteps(log.keep(used, is_read_again=STEP in found), skeleton, form, found).arranged(used)
+        steps = LogSteps(log.keep(used, is_read_again=STEP in found), skeleton, form, found).arranged(is_followed=False)
         rows = _joined(steps.count(), [*state_columns(skeleton), ACTION, *next_columns(skeleton)])
     before, action, after = _typed(rows, skeleton, mapping)
     values, number = number_states(before, after)
     names, action_number = np.unique(action, return_inverse=True)
     first, last = np.split(number, 2)
     edges = Edges(first, action_number, last, tuple(names.tolist()))
+    if raw.memory is not None:
+        values, edges = spread(raw.memory, values, edges, closed=closed)
+        known = initial if isinstance(initial, Mapping) else {next(iter(values)): initial}
+        initial = {raw.memory.variable: raw.memory.first, **known}
     at_end = False if ends is None else ends(state_type(values)(**values))
     is_end = np.broadcast_to(np.asarray(at_end, dtype=np.bool_), len(next(iter(values.values()))))
     shown = _Shown(edges, values, initial, is_end, labels or {}, rewards or {}, choice_rewards or {})
     _refuse_unknown(shown)
-    model = _closed(shown) if closed else _with_elsewhere(_without_unknown(shown))
+    model = _closed(shown, is_spread=raw.memory is not None) if closed else _with_elsewhere(_without_unknown(shown))
     return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
 
 
@@ -121,11 +128,17 @@ def _between(given: Mapping[str, tuple[float, float]], names: set[str]) -> dict[
     return found
 
 
-def _skeleton(states: str | Sequence[str] | StateMaps, actions: Actions | None) -> Graph:
+def _skeleton(
+    states: str | Sequence[str] | StateMaps, actions: Actions | None, memory: Remembering | None = None
+) -> Graph:
     """Return a graph without states, which has the variables that are asked for, and the actions that are named."""
     names = [states] if isinstance(states, str) else [*states] if isinstance(states, list | tuple | Mapping) else []
     if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
         raise DataError(Option("states", states), ": name the columns that make up a state, such as ['x', 'y']")
+    if memory is not None:
+        if memory.variable in names:
+            raise DataError(Option("remember", memory.what), f": the state has a variable {memory.variable} already")
+        names.append(memory.variable)
     terms = states if isinstance(states, Mapping) else {}
     is_text = {name: isinstance(text, str) and _kind(name, text) == "text" for name, text in terms.items()}
     columns = {name: np.empty(0, dtype=np.str_ if is_text.get(name) else np.int32) for name in names}
@@ -271,8 +284,11 @@ def _without_unknown(shown: _Shown) -> _Shown:
     return shown._replace(edges=edges, values=values, is_end=shown.is_end[is_kept])
 
 
-def _closed(shown: _Shown) -> ParametricMDP:
-    """Return the table in which each row may lead to all states, and to no others."""
+def _closed(shown: _Shown, *, is_spread: bool) -> ParametricMDP:
+    """Return the table in which each row may lead to all states, and to no others.
+
+    If steps are spread over what states remember, they are those that there may be.
+    """
     edges, values, is_end, n = shown.edges, shown.values, shown.is_end, len(shown.is_end)
     pairs = np.unique(np.stack([edges.source, edges.action]), axis=1)
     (source, action), acts = pairs, ~is_end[pairs[0]]
@@ -285,6 +301,9 @@ def _closed(shown: _Shown) -> ParametricMDP:
             f": the log has no action in ({where}); say with ends= where runs end, or leave it out",
         )
     every = Edges(np.repeat(source, n), np.repeat(action, n), np.tile(np.arange(n), len(source)), edges.names)
+    if is_spread:
+        acts = ~is_end[edges.source]
+        every = Edges(edges.source[acts], edges.action[acts], edges.target[acts], edges.names)
     graph = every.add(last, STAY, last).graph(values, find_state(values, shown.initial))
     states = state_type(values)(**values)
     earned = rewards_of(shown.rewards, shown.choice_rewards, states, graph)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from plumdp.data.columns import (
     without_actions,
 )
 from plumdp.data.counts import Pilot, PilotEnd, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import broken_lines, column_types, connect, example_file, find_files, has_rows, scan
+from plumdp.data.duckdb_tables import broken_lines, example_file, has_rows
 from plumdp.data.examples import (
     broken_episodes,
     first_rows,
@@ -33,10 +32,10 @@ from plumdp.data.examples import (
     unread_step,
     write_rejected,
 )
-from plumdp.data.files import is_counts_file
-from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
+from plumdp.data.frames import SPARK
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log import Log
+from plumdp.data.log_contexts import contexts_of_log
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
@@ -47,23 +46,21 @@ from plumdp.data.log_pilots import (
 )
 from plumdp.data.looks import HINTS, PartialLooks, looks_in, require_differences
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.open_logs import files_of, open_log, others_of
 from plumdp.data.periods import in_periods, is_period, steps_of
-from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
 from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
-    TABLES,
     WHOLE,
     LogFile,
     describe_files,
     new_parts,
     now,
     part_of_file,
-    refuse_copies,
-    refuse_same_files,
 )
-from plumdp.data.steps import LogSteps, LogTable
+from plumdp.data.steps import LogSteps
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
+from plumdp.data.whole_runs import read_whole_runs
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import number_of
@@ -153,7 +150,7 @@ def read_log(
     if are_looks:
         require_differences(steps)
     tell("reading the log")
-    raw, files = files_of(source)
+    raw, files = files_of(source, model)
     require_rejected(rejected, files)
     raw = replace(raw, text=replace(raw.text, skips=on_unmatched == "report"))
     with open_log(raw, files) as log:
@@ -161,7 +158,7 @@ def read_log(
         if are_looks:
             mapping, model = looks_in(mapping, model), model.counted
         known_rewards = Rewards.of(model)
-        about: dict[str, bool] = {"are_looks": are_looks, "have_ends": bool(model.ends)}
+        about = {"are_looks": are_looks, "have_ends": bool(model.ends)}
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, **about)
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
         if is_by_period:
@@ -186,7 +183,7 @@ def read_log(
             relation.require_periods(str(steps))
         if are_looks:
             relation.require_looks(is_by_period=is_by_period)
-        relation = relation.arranged(used)
+        relation = relation.arranged()
         moments = _moments(relation, planned)
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0
         valued = value_columns(found).values()
@@ -201,7 +198,7 @@ def read_log(
             partial=PartialLooks.of(model) if are_looks else None,
         )
         for block in relation.count(moments):
-            tally.add(block)
+            tally.add(tally.without_pasts(block))
         tally.is_shared = tally.has_repeated_steps and form != "counts" and shares_names(relation)
         tally.settle()
         if tally.fault is not None:
@@ -215,6 +212,9 @@ def read_log(
             raise DataError(*refusal(report, len(files), rejected, are_looks=are_looks))
         require_outcomes(report, any_look=bool(model.ends))
         first, time = (None, None) if planned is None else _pilot(relation, tally, planned, moments)
+        remembered = contexts_of_log(
+            relation, tally, moments, first, is_drawn=sampling == "independent", are_looks=are_looks
+        )
         described, n_steps = describe_files(files), int(tally.seen.counts.sum())
         parts = (
             new_parts(n_steps, key=relation.log.content(used))
@@ -229,9 +229,11 @@ def read_log(
     first = after_files(first, files) if order == "time" else first
     report = replace(report, files=described, read=now(), no_bets=no_bets)
     seen = tally.seen
-    return Log(
-        TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards, time)
-    )
+    counted = (first, report, parts, seen.rewards, time, *remembered)
+    counts = TransitionCounts(model.graph, read_only(seen.counts), sampling, *counted)
+    announced = expected if order == "runs" else None  # of other orders it may be rows
+    how: Any = {"columns": columns, "states": states, "actions": actions, "form": form, "steps": steps}
+    return Log(counts, partial(read_whole_runs, source=raw, **how, expected=announced))
 
 
 def _report(
@@ -261,20 +263,10 @@ def _report(
         worst={**report.worst, "broken line": shown},
         hints=hints,
         cut_off=cut_off if report.rows["cut off"] else None,
-        assuming=(*tally.assumptions(relation.columns, spaced), *_split(relation.log.part)),
+        assuming=(*tally.assumptions(relation.columns, spaced), *others_of(relation.log.part)),
         no_bets="shared names" if tally.shares_names else None,
+        cut_offs=tally.cut_offs(relation.last_states(once=tally.has_alike)),
     )
-
-
-def _split(part: FirstRuns | None) -> tuple[str, ...]:
-    """Return the assumption about runs that were left out because a table was made of them."""
-    if part is None or not part.others:
-        return ()
-    first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
-    said = f"what was done in {first}, and how many these are, did not depend on what happened in the others"
-    known = f"depends on state and action alone, and is on average what it was in {first}"
-    means = f"the {part.means} of a step {known}; how far these means may be off is in no bound"
-    return (said, means) if part.means else (said,)
 
 
 def _moments(relation: LogSteps, planned: LogPilot | None) -> Moments | None:
@@ -323,58 +315,6 @@ def _no_bets(relation: LogSteps, sampling: Sampling, planned: LogPilot | None, t
     return "few"
 
 
-def files_of(source: Any) -> tuple[RawLog, list[str]]:
-    """Return a log with what is said about how it is read, and its files; none if it is a data frame."""
-    raw = as_raw(source)
-    return raw, find_files(raw.source) if is_paths(raw.source) else []
-
-
-@contextmanager
-def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
-    """Give a log whose columns are known; ``files`` are those of the source, none if it is a data frame."""
-    source, text = raw.source, raw.text
-    if not files and (raw.part is not None or not text.is_plain) and (is_spark(source) or not has_order(source)):
-        raise DataError("a table of Spark or DuckDB is read as a whole, without a format; write it to a file first")
-    if not files and is_spark(source):
-        with open_spark(source) as (session, view, types):
-            yield LogTable(session, view, types, engine=SPARK)
-        return
-    refuse_same_files(files)
-    with connect() as connection:
-        if not files:
-            engine = "" if has_order(source) else "DuckDB"
-            columns = dict.fromkeys(frame_columns(source), "")
-            yield LogTable(connection, FRAME, columns, frame=source, engine=engine, text=text, part=raw.part)
-            return
-        table = scan(connection, files, text=text)
-        refuse_copies(files, partial(has_rows, connection, text))
-        types = column_types(connection, table)
-        if {"transition", "n"} <= types.keys():
-            _refuse_counts(files)
-        engine = next((TABLES[file][0] for file in files if file in TABLES), "")
-        log = LogTable(connection, table, types, files, engine=engine, text=text, part=raw.part)
-        log.find_first_runs(table)
-        yield replace(log, table=log.parted(table))
-
-
-def _refuse_counts(files: Sequence[str]) -> None:
-    """Refuse a file of counts that plumdp wrote, which has other columns than a log."""
-    for file in files:
-        if is_counts_file(file):
-            raise DataError(
-                f"{file} is a file of counts that plumdp wrote, not a log; give the log that it was counted from, or "
-                "count the other files by themselves and add their counts to it, with ",
-                Option("read_counts"),
-            )
-
-
 def _is_small(file: LogFile) -> bool:
     """Return whether a file is so small that it may have no rows; then it has no data that can be counted twice."""
     return file.hashed == WHOLE and file.size is not None and file.size < _MAYBE_EMPTY
-
-
-def is_paths(source: Any) -> bool:
-    """Return whether a source names files, and is not a data frame."""
-    return isinstance(source, str | Path) or (
-        isinstance(source, list | tuple) and all(isinstance(path, str | Path) for path in source)
-    )

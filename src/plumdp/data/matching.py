@@ -97,6 +97,11 @@ class Matcher:
         self._refuse_ambiguous(transition)
         return kinds, transition
 
+    def find_choices(self, block: Block) -> tuple[Codes, Codes]:
+        """Return the states of rows, and their choices, or -1 where the model does not have them."""
+        state, _ = self.find_states(block, state_columns(self._graph))
+        return state, self._choices.find([state, self._actions_in(state, block)])
+
     def find_actions(self, block: Block) -> Codes:
         """Return the actions of rows, or -1 where the model has no action of that name."""
         return self._actions.code(block[ACTION])

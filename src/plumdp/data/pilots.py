@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
@@ -153,6 +154,12 @@ _MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
 _LAST = 8  # part of the visits of a table that comes last
 _SPLIT = "which these are was drawn at random by a seed that the counts fix: the confidence is over data and draw"
+
+
+def with_drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> TransitionCounts:
+    """Return counts with the pilot that is drawn from them, if one is: the draw divides no counts by the past."""
+    pilot = drawn_pilot(counts, is_table=is_table)
+    return counts if pilot is None else replace(counts, pilot=pilot, contexts=(), no_contexts="independent")
 
 
 def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | None:

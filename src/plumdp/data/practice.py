@@ -58,7 +58,7 @@ def with_practice(questions: Iterable[Question], counts: TransitionCounts, *, is
         names = [name for name in ("policy", "against") if is_practice(getattr(each, name))]
         if names:
             seen = known_policy(each, counts, PRACTICE) if is_table else None
-            each = replace(each, **dict.fromkeys(names, seen), practised=frozenset(names if is_table else ()))
+            each = replace(each, **dict.fromkeys(names, seen), practised=frozenset(names))
         found.append(each)
     return tuple(found)
 

@@ -1,12 +1,10 @@
-"""The quality of data: the number of steps, what became of the rows of the log, and the files that these are from."""
+"""The quality of data: the number of steps, and what became of the rows of the log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
-from plumdp.data.same_files import LogFile
 from plumdp.model.text import number_of
 
 
@@ -54,18 +52,3 @@ class DataQuality:
         if self.report is None:
             return steps
         return self.report.summary if self.report.matched == self.steps else f"{steps}; {self.report.summary}"
-
-
-def data_provenance(counts: TransitionCounts) -> dict[str, str]:
-    """Return the sources of the data as entries of a certificate's provenance: files, and other parts of a sum."""
-    report, parts = counts.report, contents(counts)
-    if not (report and report.files) and len(parts) < 2:
-        return {}
-    read = {"data read": report.read} if report is not None and report.read else {}
-    return {f"data {number}": str(part) for number, part in enumerate(parts, 1)} | read
-
-
-def contents(counts: TransitionCounts) -> list[LogFile | str]:
-    """Return all data that counts are made of: files, and names of other parts of a sum."""
-    files = () if counts.report is None else counts.report.files
-    return [*files, *(part.name for part in counts.parts if not part.is_file)]

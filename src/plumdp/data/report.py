@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value, read_as
 from plumdp.base.vocabulary import CutOff, LogForm, NoBets
+from plumdp.data.cut_offs import CutOffs, told
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
 from plumdp.model.values import NumberHint
@@ -103,6 +104,7 @@ class IngestionReport:
     assuming: tuple[str, ...] = ()
     no_bets: NoBets | None = field(default=None, compare=False)  # why there are none, if they were wanted
     elsewhere: int = 0  # matched rows that left a table, by transitions that it does not have
+    cut_offs: CutOffs = field(default_factory=CutOffs)  # of runs, where their steps have an order
 
     @property
     def total(self) -> int:
@@ -165,7 +167,8 @@ class IngestionReport:
 
     def __str__(self) -> str:
         assuming = (f"assuming that {sentence}" for sentence in self.assuming)
-        return "\n".join([self.summary, *(f"  {line}" for line in (*self.reasons(), *assuming))])
+        cut = [told(steps)] if (steps := self.cut_offs.notable()) else []
+        return "\n".join([self.summary, *(f"  {line}" for line in (*self.reasons(), *cut, *assuming))])
 
     def __add__(self, other: IngestionReport) -> IngestionReport:
         """Return the report of both logs, with some of the worst rows of each."""
@@ -181,7 +184,8 @@ class IngestionReport:
         cut_off = self.cut_off or other.cut_off
         assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
         read, went = max(self.read, other.read), self.elsewhere + other.elsewhere
-        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, self.no_bets, went)
+        cut_offs = self.cut_offs + other.cut_offs
+        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, self.no_bets, went, cut_offs)
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""

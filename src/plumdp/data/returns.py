@@ -13,6 +13,7 @@ from math import isfinite
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UNIT, FloatArray, down, up
 from plumdp.data.observing import never_left
@@ -77,8 +78,7 @@ def range_of_returns(
     objective: Objective, model: ParametricMDP, graph: Graph, policy: Policy, given: Range | None
 ) -> Range:
     """Return the range of returns: the given one, or that which the model allows."""
-    if objective.kind is Kind.AVERAGE:
-        raise ModelError("an average in the long run is not the mean of what single runs earn: runs cannot tell it")
+    refuse({Trait.RUNS, objective.kind is Kind.AVERAGE and Trait.AVERAGE})
     if given is None:
         within = range_of(objective, model.graph, taken_somewhere(graph, policy, model))
         if not isfinite(within[0]) or not isfinite(within[1]):

@@ -17,6 +17,10 @@ _OF_ROWS = ("label", "state", "action")
 ROUNDED = 1e-6  # of chances that are equal, or sum to one, as people write them
 
 
+class NoRuns(DataError):
+    """A log whose columns do not name run and step of each row, or that is no file or data frame in memory."""
+
+
 @dataclass(frozen=True, eq=False)
 class WholeRuns:
     """The states of runs and the actions taken there, by run and step; the last state of a run has no action."""
@@ -32,6 +36,7 @@ class WholeRuns:
     arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
     chance: FloatArray | None = None  # (n_runs): with which its arm was drawn
     task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
+    rests_on: tuple[str, ...] = ()  # what is assumed of runs that were left out, in words
     arms: tuple[str, ...] = ()  # that were chosen of these, in this order
 
     def __repr__(self) -> str:

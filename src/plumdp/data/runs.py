@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.combinations import Trait, refuse
+from plumdp.base.errors import DataError, Option
 from plumdp.data import kernels
 from plumdp.data.kernels import WalkTables
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, forget, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import UNIFORM, Policy, check_policy
@@ -88,10 +88,8 @@ def make_plan(
     Runs of a model that is stored on disk can only be counted ``by_row``: as transitions of its distinct rows.
     """
     require_model("a simulation", model)
-    if model.graph.levels is not None and not by_row:
-        raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
     if not by_row:
-        refuse_gaps("record", model)
+        refuse({Trait.RECORDED, Trait.EVERY_STEP, *model.traits}, "record")
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
     walked = _walked(model, policy)
@@ -118,8 +116,7 @@ def _tables(model: ParametricMDP, graph: Graph, point: Point, policy: Policy, st
         row, ends = memory.choice if lift is None else row[memory.choice], read_only(ends[memory.state])
     first = rows.graph.first_transition
     chosen, weights = _policy_tables(graph, policy)
-    if graph.levels is not None and len(weights):
-        raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
+    refuse({Trait.SIMULATED, len(weights) > 0 and Trait.DRAWS, *model.traits})
     return WalkTables(
         first_choice=np.asarray(graph.first_choice),
         first_transition=np.asarray(graph.first_transition),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from queue import SimpleQueue
 from threading import Event
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,10 @@ import numpy.typing as npt
 from plumdp.base.progress import tell_part, working
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
+from plumdp.data.context_counts import ContextCounter
+from plumdp.data.contexts import MOST_TRANSITIONS
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
-from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_for, pilot_size, planned_pilot
 from plumdp.data.runs import Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import SQUARES, Seen
@@ -30,6 +32,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of runs done and the number of all runs."""
 
 _MAX_COUNT_BYTES = 1 << 30  # of all threads together, unless the caller says how many threads
+_LONGEST = 1 << 22  # steps of a run whose contexts are counted, for which it is kept as a whole
 _WAVE = 64  # blocks per thread that wait for their turn at once
 
 
@@ -73,12 +76,24 @@ def simulate(
     graph = model.counted.graph
     moments = moments_for(n, is_table=is_table, n_transitions=graph.n_transitions) if is_wanted(pilot) else ()
 
-    def add(block: range, counts: CountArray) -> Iterator[None]:
-        for _, steps in plan.walk(block):
-            kernels.count(steps, counts)
-            yield
+    n_workers, n_pilot = _n_workers(threads, graph.n_transitions), pilot_size(n) if moments else 0
+    has_contexts = graph is model.graph and graph.n_transitions <= MOST_TRANSITIONS and plan.max_steps <= _LONGEST
+    counters: SimpleQueue[ContextCounter] = SimpleQueue()
+    for _ in range(n_workers * has_contexts):
+        counters.put(ContextCounter(graph))
 
-    n_workers = _n_workers(threads, graph.n_transitions)
+    def add(block: range, counts: CountArray) -> Iterator[None]:
+        segments = []
+        for runs, steps in plan.walk(block):
+            kernels.count(steps, counts)
+            if has_contexts:
+                segments.append((runs - np.uint64(block.start), steps))
+            yield
+        if segments:
+            counter = counters.get()
+            counter.add_walks(len(block), segments, is_pilot=block.stop <= n_pilot)
+            counters.put(counter)
+
     size = min(plan.block_size, -(-plan.trajectories // n_workers))  # of a block: no thread is left without one
     ends = runs_of_parts(n, moments, graph.n_transitions)
     stages, recorder = [np.zeros(graph.n_transitions, dtype=np.int64) for _ in range(len(moments) + 1)], Recorder(ends)
@@ -92,7 +107,10 @@ def simulate(
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     new = new_parts(int(all_seen.counts.sum()), key=plan.seed, is_simulated=True)
     time = recorder.parts(n) if moments else None
-    return TransitionCounts(graph, all_seen.counts, sampling, kept, parts=new, rewards=all_seen.rewards, time=time)
+    contexts = ContextCounter.sum([counters.get() for _ in range(n_workers)]) if has_contexts else ()
+    told: dict[str, Any] = {"contexts": contexts, "no_contexts": None if has_contexts else "size"}
+    told |= {"parts": new, "rewards": all_seen.rewards, "time": time}
+    return TransitionCounts(graph, all_seen.counts, sampling, kept, **told)
 
 
 def _with_rewards(model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator) -> list[Seen]:

@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option, needs
 from plumdp.base.progress import tell_part, working
+from plumdp.data.context_counts import ContextCounter
+from plumdp.data.contexts import MOST_TRANSITIONS
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_for, pilot_size, planned_pilot
 from plumdp.data.reward_values import add_values
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
@@ -138,6 +140,8 @@ def sample_env(
     learned = _the_learned(model, reward)
     parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
     recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions))
+    n_pilot = pilot_size(episodes) if sizes else 0
+    counter = ContextCounter(model.graph) if model.graph.n_transitions <= MOST_TRANSITIONS else None
     key = sha256(repr(generator.bit_generator.state).encode()).hexdigest()
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
@@ -146,6 +150,8 @@ def sample_env(
         taken, values = runner.episode(episode, moves, generator, seed)
         np.add.at(parts[stage].counts, taken, 1)
         recorder.add(bisect_right(recorder.ends, episode), taken)
+        if counter is not None:
+            counter.add_walks(1, [(np.zeros(1, dtype=np.int64), taken[:, None])], is_pilot=episode < n_pilot)
         for name, each in learned.items():
             add_values(parts[stage].rewards[0], name, each, model.graph, taken, values, f"episode {episode}")
         seed = None  # the environment goes on with its own randomness
@@ -153,7 +159,9 @@ def sample_env(
     kept = planned_pilot(moments, episodes, sizes=sizes) if moments else None
     new = new_parts(int(seen.counts.sum()), key=key, is_simulated=True)
     time = recorder.parts(episodes) if sizes else None
-    return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards, time=time)
+    told: dict[str, Any] = {"parts": new, "rewards": seen.rewards, "time": time}
+    told |= {"no_contexts": "size"} if counter is None else {"contexts": ContextCounter.sum([counter])}
+    return TransitionCounts(model.graph, seen.counts, sampling, kept, **told)
 
 
 def _the_learned(model: ParametricMDP, reward: str | None) -> dict[str, LearnedRewards]:

@@ -50,6 +50,7 @@ from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.names import PLACE_OF_ROW, quoted
+from plumdp.data.past_sql import grouped_sql, has_pasts, pasts_sql
 from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
@@ -111,8 +112,10 @@ def counts_query(
     have numbers where an expression calculates.
 
     Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
-    the result is read. For a table of transitions that needs the columns ``episode`` and ``step``, and nobody but you
-    knows whether it has them: say so with ``columns={"episode": "episode", "step": "step"}``.
+    the result is read. Steps are also counted by what came before them in their run, in rows of their own: ``context``
+    says which, and is "all" in the other rows. For a table of transitions all this needs the columns ``episode`` and
+    ``step``, and nobody but you knows whether it has them: say so with ``columns={"episode": "episode", "step":
+    "step"}``.
 
     ``steps="ordered"`` says that the column ``step`` of trajectories only orders the rows of a run, as in ``read_log``;
     it may then be a date or a time. With "monthly", "weekly" or "daily", dates count in these periods of the calendar.
@@ -182,7 +185,7 @@ def counts_query(
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
     is_ordered = steps_of(steps) == "ordered"
-    write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True)
+    write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True, pasts=has_steps)
     query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE), dialect="duckdb")
     kept = rewards.kept_columns(SIZES)
     for column in query.expressions:
@@ -278,6 +281,7 @@ def count_sql(
     is_ordered: bool = False,
     is_warehouse: bool = False,
     in_order: bool = False,
+    pasts: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
@@ -286,6 +290,8 @@ def count_sql(
     has the stage of a row, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
     only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine, and
     ``in_order`` that each run lies in one piece, its steps ascending: then one pass over the rows will do.
+    ``pasts`` counts rows by the past of their runs as well, in rows of their own; it needs run and step, and each step
+    ``once`` if these are transitions.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     columns = with_values(columns, is_warehouse=is_warehouse)
@@ -294,11 +300,15 @@ def count_sql(
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
     place = _PLACE_IN_ORDER if in_order else _PLACE_IN_RUN
     place = place.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else place
-    parts, steps = _steps(graph, form, columns, table, place, n_runs, once)
+    pasts = pasts and has_pasts(graph) and GAP not in columns and STAGE not in columns
+    parts, steps = _steps(graph, form, columns, table, place, n_runs, once, pasts)
     looks = [name for name in (GAP, PARTIAL) if name in columns]
     grouped = [*keys(graph), *looks, *([STAGE] if STAGE in columns else []), *([PLACE] if steps == "moves" else [])]
     values, named = value_columns(columns), _of_looks(columns, form)
-    counted = _count(grouped, steps, named, values=values, n_runs=n_runs, once=once, is_warehouse=is_warehouse)
+    about: dict[str, Any] = {"values": values, "n_runs": n_runs, "once": once, "is_warehouse": is_warehouse}
+    if pasts:
+        parts, steps, about = [*parts, *pasts_sql(graph, steps)], "pasts", {**about, "pasts": graph}
+    counted = _count(grouped, steps, named, **about)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -321,36 +331,36 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     return f"WITH {_joined(parts)}\n{each} FROM {steps}"
 
 
-def pieces_sql(run: str, step: str, file: str, table: str) -> str:
-    """Return a query for the pieces that the runs of a log lie in, by file; step and file may be nothing.
+def pieces_sql(table: str, *, has_steps: bool, has_files: bool) -> str:
+    """Return a query for the pieces that the runs of a log lie in, by file, given the run, step and file of each row.
 
     Of each run and file, it has how many pieces begin there, whether something is not in order (a run or step is
     missing, or a step is not above the one before), and whether the run goes on there from the file before.
     """
-    names = {"run": run, **({"step": step} if step else {}), **({"file": file} if file else {})}
+    names = ["run", *(["step"] if has_steps else []), *(["file"] if has_files else [])]
     before = ", ".join(f"lag({name}) OVER () AS {name}_before" for name in names)
-    rows = f"SELECT *, {before} FROM ({select_sql(names, table)})"
-    is_new, is_not_above = (
-        "run IS DISTINCT FROM run_before",
-        "(step > step_before) IS NOT TRUE" if step else "run IS NULL",
-    )
-    is_off = f"run IS NULL OR (NOT ({is_new}) AND {is_not_above})" + (" OR step IS NULL" if step else "")
+    rows = f"SELECT *, {before} FROM {table}"
+    is_new, is_lost, is_not_above = "run IS DISTINCT FROM run_before", "run IS NULL", "run IS NULL"
+    if has_steps:
+        is_lost += " OR isfinite(step) IS NOT TRUE"
+        is_not_above = "(step > step_before AND isfinite(step)) IS NOT TRUE"
+    is_off = f"{is_lost} OR (NOT ({is_new}) AND {is_not_above})"
     told = {
         "run": "run",
-        "file": "file" if file else "0",
+        "file": "file" if has_files else "0",
         "n": f"count(*) FILTER (WHERE {is_new})",
         "is_off": f"bool_or({is_off})",
-        "goes_on": f"bool_and(NOT ({is_new}) AND step = step_before + 1)" if step else "false",
+        "goes_on": f"bool_and(NOT ({is_new}) AND step = step_before + 1)" if has_steps else "false",
     }
-    kept = f"{is_new} OR {is_not_above}" + (" OR file IS DISTINCT FROM file_before" if file else "")
-    return f"{select_sql(told, f'({rows})')} WHERE {kept} GROUP BY {', '.join(['run', *(['file'] if file else [])])}"
+    kept = f"{is_new} OR {is_not_above}" + (" OR file IS DISTINCT FROM file_before" if has_files else "")
+    grouped = "run, file" if has_files else "run"
+    return f"{select_sql(told, f'({rows})')} WHERE {kept} GROUP BY {grouped}"
 
 
-def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
-    """Return a query that has a row if a step of a run has several; ``columns`` are expressions by name."""
-    rows = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table)
-    step = f"{quoted(EPISODE)}, {quoted(STEP)}"
-    return f"SELECT 1 AS found FROM ({rows}) WHERE NOT ({_IS_UNPLACED}) GROUP BY {step} HAVING count(*) > 1 LIMIT 1"
+def any_repeated_sql(table: str) -> str:
+    """Return a query that has a row if a step of a run has several, or a step cannot be read."""
+    where = "run IS NOT NULL AND step IS NOT NULL"
+    return f"SELECT 1 AS found FROM {table} WHERE {where} GROUP BY run, step HAVING count(*) > 1 OR isnan(step) LIMIT 1"
 
 
 def keys(graph: Graph) -> list[str]:
@@ -359,7 +369,14 @@ def keys(graph: Graph) -> list[str]:
 
 
 def _steps(
-    graph: Graph, form: LogForm, columns: Mapping[str, str], table: str, place: str, n_runs: str | None, once: bool
+    graph: Graph,
+    form: LogForm,
+    columns: Mapping[str, str],
+    table: str,
+    place: str,
+    n_runs: str | None,
+    once: bool,
+    pasts: bool = False,
 ) -> tuple[list[str], str]:
     """Return the tables that lead to the steps of a log, and the name of the last one.
 
@@ -370,7 +387,7 @@ def _steps(
     after = dict(zip(next_columns(graph), state, strict=True))
     shown = [*state_columns(graph, form), ACTION, *(() if is_runs else after)]
     others = {name: columns[name] for name in (*_WHERE, *value_columns(columns)) if name in columns}
-    has_run = n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns)
+    has_run = n_runs or once or pasts or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
     looks = {name: columns[name] for name in (GAP, PARTIAL) if name in columns}
@@ -379,7 +396,8 @@ def _steps(
         rows |= looks
     rows = (named | rows if is_runs else rows | named) | others
     rows |= {MOMENT: columns[MOMENT]} if MOMENT in columns else {}
-    kept = [*keys(graph), *looks, *others, *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
+    ends = [*([STEP] if once or pasts else []), *([N_ALIKE] if once else [])]
+    kept = [*keys(graph), *looks, *others, *([EPISODE] if has_run else []), *ends]
     source = "different_rows" if once else "log_rows"
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
@@ -480,6 +498,7 @@ def _count(
     n_runs: str | None = None,
     once: bool = False,
     is_warehouse: bool = False,
+    pasts: Graph | None = None,
 ) -> str:
     names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
@@ -495,7 +514,8 @@ def _count(
         counted[n_runs] = f"max({quoted(n_runs)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
-    query = f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
+    told, grouped = ("", names) if pasts is None else grouped_sql(pasts, names)
+    query = f"SELECT {', '.join(filter(None, [names, told, sums]))} FROM {table} GROUP BY {grouped}"
     if not of_looks:
         return query
     kept = [name for name in (*columns, *([N_COPIES] if once else []), *counted) if name not in (GAP, PARTIAL)]

@@ -12,6 +12,8 @@ from plumdp.base.progress import tell
 from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.base.vocabulary import Steps as StepsOption
 from plumdp.data.columns import (
+    ACTION,
+    GAP,
     N_RUNS,
     NEXT_AFTER,
     PARTIAL,
@@ -21,7 +23,9 @@ from plumdp.data.columns import (
     Source,
     column_of,
     next_columns,
+    state_columns,
 )
+from plumdp.data.cut_offs import ends_sql
 from plumdp.data.duckdb_tables import (
     FILE,
     MEMORY,
@@ -41,12 +45,16 @@ from plumdp.data.mapping_language import MappingTerm
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
-from plumdp.data.raw_logs import FIRST_RUNS, PLAIN_TEXT, FirstRuns, TextFormat, first_runs_sql, part_sql
+from plumdp.data.raw_logs import FIRST_RUNS, FirstRuns, first_runs_sql, part_sql
+from plumdp.data.remembering import Remembering
 from plumdp.data.same_files import OF_FRAME
-from plumdp.data.sql import Every, any_repeated_sql, count_sql, pieces_sql, rows_sql, select_sql
+from plumdp.data.sql import Every, any_repeated_sql, count_sql, keys, pieces_sql, rows_sql, select_sql
+from plumdp.data.text_formats import PLAIN_TEXT, TextFormat
 from plumdp.model.graph import Graph
 
-_COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
+COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
+_KEYS, _PASTS = "short_keys", "pasts"  # tables with a short key of each row, as they lie, and by run and step
+_PLACED = f"(SELECT rowid, * FROM {_KEYS} WHERE run IS NOT NULL AND isfinite(step))"
 _ROWS, _NUMBER = "kept_rows", "number_of_row"  # the table of rows that were kept; the number of a row, from 1
 _KEPT = 0.2 * MEMORY  # bytes of text whose rows are kept in memory, where they take two to three times as much
 _FIRST = 10_000  # rows, by which most logs show that they are in no order
@@ -65,6 +73,7 @@ class LogTable:
     engine: str = ""  # where the rows come from, if they are in no order that stays; ``SPARK`` counts them itself
     text: TextFormat = PLAIN_TEXT
     part: FirstRuns | None = None  # those runs alone
+    memory: Remembering | None = None  # the column that is added
 
     @property
     def columns(self) -> list[str]:
@@ -75,32 +84,39 @@ class LogTable:
         """Return the log with these columns; in memory, if its files take long to read again, and fit there well."""
         if self.frame is not None:
             part = [] if self.part is None else [*filter(None, [self.part.run, self.part.step])]
-            register_frame(self.connection, self.frame, [*dict.fromkeys([*columns, *part])])
+            own, used = ([], []) if self.memory is None else ([self.memory.column], self.memory.used)
+            needed = [name for name in dict.fromkeys([*columns, *part, *used]) if name not in own]
+            register_frame(self.connection, self.frame, needed)
             types = column_types(self.connection, FRAME)
             self.find_first_runs(table := self.text.plain(FRAME, types))
-            return replace(self, types=types, table=self.parted(table))
-        is_small = 0 < text_bytes(self.files) <= _KEPT and keeps_order(self.table)
-        return self.kept(columns) if is_read_again and is_small else self
-
-    def kept(self, columns: Sequence[str]) -> LogTable:
-        """Return the log with these columns, each row kept where it is quickly read again."""
-        if not self.files or self.table == _ROWS or self.engine == SPARK:
+            return replace(self, types=types).with_memory(table)
+        if not (is_read_again and 0 < text_bytes(self.files) <= _KEPT and keeps_order(self.table)):
             return self
         names, rows = ", ".join(map(quoted, columns)), self.table
         if len(self.files) > 1:
-            words = ", ".join(map(literal, self.files))  # instead of as many texts as there are rows
-            names += f", CAST({quoted(FILE)} AS ENUM ({words})) AS {quoted(FILE)}"
-            rows = self.scan(with_file=True)
+            names, rows = f"{names}, {self.file_sql} AS {quoted(FILE)}", self.scan(with_file=True)
         self.run(_ROWS, f"SELECT {names} FROM {rows}")
         return replace(self, table=_ROWS, types={name: self.types[name] for name in columns})
+
+    @property
+    def file_sql(self) -> str:
+        """The file of a row, which takes less than as many texts as there are rows."""
+        return f"CAST({quoted(FILE)} AS ENUM ({', '.join(map(literal, self.files))}))"
 
     def scan(self, *, with_file: bool = False) -> str:
         """Return the SQL source of the files of the log."""
         return self.parted(scan(self.connection, self.files, text=self.text, with_file=with_file))
 
     def parted(self, table: str) -> str:
-        """Return the rows of a table that are of the runs which are meant."""
-        return table if self.part is None else part_sql(self.part, table)
+        """Return the rows of a table that are of the runs which are meant, with what they remember."""
+        table = table if self.part is None else part_sql(self.part, table)
+        is_warehouse = self.engine == SPARK
+        return table if self.memory is None else self.memory.sql(table, self.types, is_warehouse=is_warehouse)
+
+    def with_memory(self, table: str) -> LogTable:
+        """Return the log with the rows of a table that are meant, and with the column of what they remember."""
+        own = {} if self.memory is None else {self.memory.column: self.memory.type_name}
+        return replace(self, table=self.parted(table), types={**self.types, **own})
 
     def find_first_runs(self, table: str) -> None:
         """Find the runs that come first, of a log that is read in part."""
@@ -131,7 +147,8 @@ class LogTable:
 
     def content(self, columns: Sequence[str]) -> str:
         """Return a hash of some columns of a data frame that was kept, whatever the order of its rows."""
-        names = ", ".join(map(quoted, sorted(columns)))
+        own, used = ([], []) if self.memory is None else ([self.memory.column], self.memory.used)
+        names = ", ".join(map(quoted, sorted({*columns, *used} - {*own})))
         n, total = self.rows(f"SELECT count(*), sum(hash({names})) FROM {FRAME}")[0]
         return f"{OF_FRAME}{n} {total}"
 
@@ -144,13 +161,18 @@ class LogTable:
 
     def numbered(self, *, as_they_are: bool = False) -> str:
         """Return the SQL source of the log with ``PLACE_OF_ROW``; ``as_they_are``: with all columns."""
-        if self.files and (as_they_are or self.table != _ROWS or self.part is not None):
+        memory = self.memory
+        if self.files and (as_they_are or self.table != _ROWS or self.part is not None or memory is not None):
             return self.parted(numbered_scan(self.connection, self.files, self.text))
         file, first = "0", "0"
         if len(self.files) > 1:
             file, first = f"enum_code({quoted(FILE)})", f"min(rowid) OVER (PARTITION BY {quoted(FILE)})"
         row = f"rowid - {first} + 1" if self.files else "row_number() OVER ()"
-        return f"(SELECT *, {{'file': {file}, 'row': {row}}} AS {PLACE_OF_ROW} FROM {self.table})"
+        place = f"{{'file': {file}, 'row': {row}}} AS {PLACE_OF_ROW}"
+        if memory is None:
+            return f"(SELECT *, {place} FROM {self.table})"
+        types = {name: kind for name, kind in self.types.items() if name != memory.column}
+        return self.parted(f"(SELECT *, {place} FROM {self.text.plain(FRAME, types)})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +185,7 @@ class LogSteps:
     columns: Mapping[str, Source]
     run: str | None = None  # the column that names the run of a row, if it is asked for
     in_order: bool = False  # whether each run lies in one piece, its steps ascending
+    is_followed: bool = False  # whether its keys are kept
 
     @cached_property
     def expressions(self) -> dict[str, str]:
@@ -179,28 +202,53 @@ class LogSteps:
         column = column_of(self.columns[STEP])
         return column, self.log.types[column]
 
-    def arranged(self, used: Sequence[str]) -> LogSteps:
-        """Return the steps after a look at how runs lie; transitions in no order are kept, as they are read again."""
+    def arranged(self, *, is_followed: bool = True) -> LogSteps:
+        """Return the steps after a look at how runs lie; ``is_followed`` says that the past of steps is asked for."""
         if self.log.engine == SPARK or self.form == "counts" or (STEP not in self.columns and self.run is None):
             return self
-        several = len(self.log.files) > 1 and self.run is not None
-        file, table = quoted(FILE) if several else "", self.log.table
-        if several and table != _ROWS:
-            table = self.log.scan(with_file=True)
-        first = f"(SELECT * FROM {self.log.table} LIMIT {_FIRST})"
-        is_off = self.run is None and self._is_off(first, "")  # then runs need not be found
-        if not (is_off or self._is_off(table, file)):
-            return replace(self, in_order=True)
-        is_kept = self.form == "transitions" and STEP in self.columns
-        return replace(self, log=self.log.kept(used) if is_kept else self.log)
+        keyed = replace(self, is_followed=is_followed and STEP in self.columns and GAP not in self.columns)
+        if keyed.is_followed:
+            self.log.run(_KEYS, self._keys_sql)
+        is_off = self.run is None and self._is_off(f"(SELECT * FROM {keyed._keys} LIMIT {_FIRST})")
+        if is_off or self._is_off(keyed._keys) or self.log.memory is not None:  # which leaves rows in no order
+            return keyed
+        return replace(keyed, in_order=True)
 
-    def _is_off(self, table: str, file: str) -> bool:
+    @property
+    def own(self) -> list[str]:
+        """The columns of counts that tell rows of the log from one another."""
+        return [*state_columns(self.graph), ACTION] if self.form == "trajectories" else keys(self.graph)
+
+    @property
+    def _has_files(self) -> bool:
+        return len(self.log.files) > 1 and self.run is not None
+
+    @property
+    def _keys(self) -> str:
+        return _KEYS if self.is_followed else f"({self._keys_sql})"
+
+    @property
+    def _keys_sql(self) -> str:
+        """The query for the run, step and file of each row, and a hash of its other columns, in the log's order."""
+        columns, table = {"run": self._run}, self.log.table
+        if STEP in self.columns:
+            columns["step"] = self._step_number or "NULL"
+            if self.form == "transitions":  # of which rows with other steps count as well
+                unread = f"CASE WHEN {self.expressions[STEP]} IS NOT NULL THEN 'NaN'::DOUBLE END"
+                columns["step"] = f"coalesce({columns['step']}, {unread})"
+            names = [*state_columns(self.graph, self.form), ACTION, *next_columns(self.graph)]
+            columns["own"] = f"hash({', '.join(self.expressions[name] for name in names if name in self.expressions)})"
+        if self._has_files:
+            columns["file"] = self.log.file_sql
+            table = table if table == _ROWS else self.log.scan(with_file=True)
+        return select_sql(columns, table)
+
+    def _is_off(self, table: str) -> bool:
         """Find the pieces that runs lie in, and return whether they are not in order."""
-        step = self._step_number
-        self.log.run(_PIECES, pieces_sql(self._run, step, file, table))
+        self.log.run(_PIECES, pieces_sql(table, has_steps=STEP in self.columns, has_files=self._has_files))
         pieces = f"SELECT sum(n) AS n, bool_or(is_off) AS is_off FROM {_PIECES} GROUP BY run"
         ((is_off,),) = self.log.rows(f"SELECT bool_or(is_off OR n > 1) FROM ({pieces})")
-        return not step or bool(is_off) or bool(self.log.engine)
+        return not self._step_number or bool(is_off) or bool(self.log.engine)
 
     @property
     def _step_number(self) -> str:
@@ -224,19 +272,16 @@ class LogSteps:
         columns, table = self._staged(moments) if moments is not None and moments.sizes else (self.expressions, "")
         table = table or self.log.table
         if self.form == "counts":
-            self.log.run(_COUNTED, select_sql(columns, table))
+            self.log.run(COUNTED, select_sql(columns, table))
         elif self.form == "transitions":
-            once = STEP in columns and not self.in_order and self._has_repeated(columns)
-            self.log.run(_COUNTED, count_sql(self.graph, self.form, columns, table, once=once))
+            once = STEP in columns and not self.in_order and bool(self.log.rows(any_repeated_sql(self._keys)))
+            self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, once=once))
         else:
-            self.log.run(_COUNTED, count_sql(self.graph, self.form, columns, table, in_order=self.in_order))
-            repeated = f"SELECT 1 FROM {_COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
+            self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, in_order=self.in_order))
+            repeated = f"SELECT 1 FROM {COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
             if not self.in_order and self.log.rows(repeated):  # which may be copies of a row
-                self.log.run(_COUNTED, count_sql(self.graph, self.form, columns, table, once=True))
-        yield from pages(self.log.connection, _COUNTED)
-
-    def _has_repeated(self, columns: Mapping[str, str]) -> bool:
-        return bool(self.log.rows(any_repeated_sql(columns, self.log.table)))
+                self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, once=True))
+        yield from pages(self.log.connection, COUNTED)
 
     def _count_on_spark(self, moments: Moments | None) -> Block:
         """Return the counts as the query for warehouses has them."""
@@ -248,16 +293,40 @@ class LogSteps:
             n_runs, columns[EPISODE] = N_RUNS, quoted(moments.column)
         step = self.columns.get(STEP)
         is_ordered = form == "trajectories" and isinstance(step, str) and is_time(self.log.types[step])
-        write = partial(count_sql, n_runs=n_runs, is_ordered=is_ordered, is_warehouse=True)
+        has_pasts = {EPISODE, STEP} <= {*columns}
+        write = partial(count_sql, n_runs=n_runs, is_ordered=is_ordered, is_warehouse=True, pasts=has_pasts)
 
         def counted(once: bool) -> Block:
             query = write(self.graph, form, columns, table, once=once)
             return columns_of(self.log.connection.execute(query))
 
         if form == "transitions":
-            return counted(step is not None and self._has_repeated(columns))
+            return counted(has_pasts)
         block = counted(False)
         return counted(True) if "duplicate" in block[PLACE] else block  # which may be copies of a row
+
+    def last_states(self, *, once: bool) -> Block | None:
+        """Return the last states of runs with their numbers of steps; nothing if no order of steps is known."""
+        columns, is_runs = self.expressions, self.form == "trajectories"
+        write = partial(ends_sql, n_last=int(is_runs), once=once)
+        if self.is_followed:
+            shown = state_columns(self.graph) if is_runs else next_columns(self.graph)
+            named = {"own": self.own_sql} | dict(zip(state_columns(self.graph), map(quoted, shown), strict=True))
+            rows = f"SELECT DISTINCT * FROM ({select_sql(named, COUNTED)})"
+            ends = write({"own": "own"}, "run", "step", _PLACED)
+            query = f"SELECT * EXCLUDE own FROM ({ends}) JOIN ({rows}) USING (own)"
+        elif self.log.engine == SPARK and self.form != "counts" and {EPISODE, STEP} <= {*columns}:
+            names = state_columns(self.graph, self.form) if is_runs else next_columns(self.graph)
+            state = {key: columns[name] for key, name in zip(state_columns(self.graph), names, strict=True)}
+            query = write(state, columns[EPISODE], columns[STEP], self.log.table)
+        else:
+            return None
+        return columns_of(self.log.connection.execute(query))
+
+    @property
+    def own_sql(self) -> str:
+        """The hash of ``own``, by which rows of counts are found."""
+        return f"hash({', '.join(map(quoted, self.own))})"
 
     def each_row(self, *, once: bool, every: Every) -> str:
         """Return the query for what is counted row by row, see ``rows_sql``."""
@@ -286,9 +355,28 @@ class LogSteps:
         """Refuse rows that do not lie in one order."""
         if self.log.engine:
             raise no_order(self.log.engine)
+        if self.log.memory is not None:
+            raise DataError(Option("order", "time"), ": of states that remember, only the order of runs is known: runs")
         if not keeps_order(self.log.table):
             by_time = Option("order", "time")
             raise DataError(by_time, ": the files have their columns in different orders; read one at a time")
+
+    def past_pages(self, moments: Moments | None, size: int) -> Iterator[Block]:
+        """Yield the rows of runs in order: run, step and row as short keys, and if the pilot has them.
+
+        The pilot is the first so many runs or rows, as ``moments`` count them.
+        """
+        is_pilot = "FALSE"
+        if moments is not None and size:
+            last = f"getvariable('{_LASTS}')[{1 + [*moments.stages].index(size)}]"
+            kind = self.log.types.get(moments.column, "")
+            is_pilot = f"{_sorted_by('run', kind)} <= {last}" if moments.column else f"rowid < {size}"
+        columns = {"run": "hash(run)", "step": "step::DOUBLE", "own": "own", "is_pilot": is_pilot}
+        if self.in_order:
+            yield from pages(self.log.connection, _KEYS, columns)
+            return
+        self.log.run(_PASTS, f"{select_sql(columns, _PLACED)} ORDER BY 1, 2, 4 DESC")
+        yield from pages(self.log.connection, _PASTS)
 
     def _staged(self, moments: Moments) -> tuple[dict[str, str], str]:
         """Return the columns with the stage of each row, by its run or by its number, and what to select them from."""
@@ -316,9 +404,8 @@ class LogSteps:
         if self.in_order:
             shared += " AND sum(goes_on::INTEGER) < count(*) - 1"
         elif self._step_number:
-            steps = f"SELECT {self._run} AS run, {self._step_number} AS step FROM {self.log.table}"
             has_all = "count(step) = count(*) AND count(DISTINCT step) = max(step) - min(step) + 1"
-            shared += f" AND run NOT IN (SELECT run FROM ({steps}) WHERE run NOTNULL GROUP BY run HAVING {has_all})"
+            shared += f" AND run NOT IN (SELECT run FROM {self._keys} WHERE run NOTNULL GROUP BY run HAVING {has_all})"
         for name, places, n in self.log.rows(f"SELECT *, count(*) OVER () FROM ({shared}) ORDER BY run LIMIT 1"):
             return SharedRun(name, sorted(places, key=[*self.log.files].index), n, STEP in self.columns)
         return None

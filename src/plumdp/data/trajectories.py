@@ -11,15 +11,16 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import replacing
+from plumdp.base.edge import is_sheet, replacing
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import ACTION, STEP, needed_columns, next_columns, state_columns
+from plumdp.data.context_counts import contexts_of
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.duckdb_tables import Block, Progress, connect, watched
 from plumdp.data.names import literal, quoted
-from plumdp.data.pilots import is_wanted, planned_moments, planned_pilot
+from plumdp.data.pilots import is_wanted, pilot_size, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split
 from plumdp.data.same_files import DataPart, new_parts
 from plumdp.data.seen import Seen
@@ -69,7 +70,11 @@ class Trajectories:
         last = runs[np.array(recorder.ends, dtype=np.int64) - 1]
         recorder.add(np.searchsorted(last, self.episode), self.transition)
         time = recorder.parts(len(runs)) if sizes else None
-        return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts, time=time)
+        n_pilot = 0 if kept is None else pilot_size(len(runs))
+        contexts = contexts_of(self.graph, self.episode, self.transition, n_pilot)
+        told: dict[str, Any] = {"parts": self._parts, "time": time}
+        told |= {"contexts": contexts} if contexts else {"no_contexts": "size"}
+        return TransitionCounts(self.graph, counts, "trajectories", kept, **told)
 
     @cached_property
     def _parts(self) -> tuple[DataPart, ...]:
@@ -162,6 +167,8 @@ def require_run_format(path: str | Path) -> str:
     if ending not in _WRITERS:
         formats = ", ".join(f".{name}" for name in _WRITERS)
         raise DataError(f"{path}: the name of a file of runs must end in one of {formats}")
+    if is_sheet(path):
+        raise DataError(f"{path}: runs are read by plumdp and not for spreadsheets; write a file without .sheet")
     return ending
 
 

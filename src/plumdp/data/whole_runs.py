@@ -24,13 +24,13 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.frames import SPARK
-from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
 from plumdp.data.names import quoted
+from plumdp.data.open_logs import files_of, open_log, others_of
 from plumdp.data.periods import in_periods, is_period, steps_of
-from plumdp.data.run_record import WholeRuns
+from plumdp.data.run_record import NoRuns, WholeRuns
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
 from plumdp.model.gaps import refuse_gaps
@@ -81,8 +81,9 @@ def read_whole_runs(
     refuse_gaps("read_whole_runs", model)
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
-    with open_log(*files_of(source)) as log:
-        mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
+    with open_log(*files_of(source, model)) as log:
+        given = read_mapping(model.graph, states, actions)
+        mapping = without_actions(model.graph, log.columns, columns, given)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         if is_period(steps_of(steps)) and form == "trajectories" and STEP in found:
             found |= {STEP: in_periods(str(steps), str(found[STEP]))}
@@ -90,7 +91,7 @@ def read_whole_runs(
         if of_runs and "arm" not in of_runs:
             raise DataError(Option("columns", of_runs), ": this is about arms; name their column, too: arm")
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
-            raise DataError(
+            raise NoRuns(
                 "this needs whole runs, in files or a data frame in memory: columns for the run and the step of each "
                 f"row; this log has {', '.join(log.columns)}; say which they are with ",
                 Option("columns", {"episode": ..., "step": ...}),
@@ -100,6 +101,7 @@ def read_whole_runs(
                 there = ", ".join(log.columns)
                 raise DataError(Option("columns", {name: column}), f": the log has no such column, only {there}")
         found |= {f"{name} of the run": column for name, column in of_runs.items()}
+        left_out = others_of(log.part)
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
     rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
@@ -111,6 +113,8 @@ def read_whole_runs(
     only_ordered = _require_all_steps(rows)
     state = _states(rows, matcher, model, state_columns(model.graph))
     action = matcher.find_actions(block)
+    if mapping is not given:  # of a chain, whose log names no actions
+        action = model.graph.action[model.graph.first_choice[:-1]][state].astype(action.dtype)
     if form == "transitions":
         after = _states(rows, matcher, model, next_columns(model.graph))
         _require_connected(rows, state, after, model.graph)
@@ -122,7 +126,7 @@ def read_whole_runs(
     values: dict[str, Any] = {name: _once(rows, f"{name} of the run") for name in of_runs}
     if "arm" in values:
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
-    return replace(made, expected=expected, return_range=return_range, **values)
+    return replace(made, expected=expected, return_range=return_range, rests_on=left_out, **values)
 
 
 def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.exchange.write_intervals import text_column
@@ -46,12 +47,8 @@ def policy_writer(path: str | Path) -> Callable[[PolicyTable, Path], None]:
 
 
 def _write_list(policy: PolicyTable, path: Path) -> None:
-    if policy.weights is not None:
-        raise DataError(
-            f"{path}: PRISM's list has one action for each state, but the policy draws; write .csv or .json"
-        )
-    if policy.graph.memory is not None:
-        raise DataError(f"{path}: PRISM's list has one action for each state, but the policy {_KEEPS}")
+    draws, has_memory = policy.weights is not None, policy.graph.memory is not None
+    refuse({Trait.LIST, draws and Trait.DRAWS, has_memory and Trait.MEMORY}, str(path))
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import MOST_BYTES, read_whole
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import RewardStructure
@@ -65,7 +66,7 @@ def read_drn(path: str | Path) -> IntervalModel:
     file = Path(path)
     content = _Content(file)
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_whole(file).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise ModelError(f"{file}: this is not a text in UTF-8") from None
     start = _read_header(content, lines)
@@ -180,12 +181,17 @@ def _assemble(content: _Content) -> IntervalModel:
         n_found = number_of(len(content.labels), "state")
         raise ModelError(f"{content.file}: the header says {n_states} states, but there are {n_found}")
     names = dict.fromkeys(name for labels in content.labels for name in labels)
-    labels = {name: read_only(np.array([name in held for held in content.labels])) for name in names}
+    if len(names) * n_states > MOST_BYTES:
+        raise ModelError(f"{content.file}: it has {len(names):,} labels of {n_states:,} states, which are too many")
+    labels = {name: np.zeros(n_states, dtype=np.bool_) for name in names}
+    for state, held in enumerate(content.labels):
+        for name in held:
+            labels[name][state] = True
     initial = np.flatnonzero(labels.pop("init", np.arange(n_states) == 0))
     if len(initial) != 1:
         raise ModelError(f"{content.file}: {len(initial)} initial states; there must be exactly one")
     mdp = _intervals(content, int(initial[0]))
-    return IntervalModel(mdp, labels, _rewards(content))
+    return IntervalModel(mdp, {name: read_only(held) for name, held in labels.items()}, _rewards(content))
 
 
 def _intervals(content: _Content, initial_state: int) -> IntervalMDP:

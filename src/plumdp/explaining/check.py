@@ -15,12 +15,11 @@ from plumdp.base.progress import working
 from plumdp.base.vocabulary import ToTry
 from plumdp.confidence.contrasts import Contrast
 from plumdp.data.quality import DataQuality
-from plumdp.data.run_record import WholeRuns
 from plumdp.fit.diagnosis import Examination, examine, first_of_best, in_words
-from plumdp.fit.memory import MemoryTest, memory_test
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.fit.residuals import ClassOutcomes, cell_residuals, class_residuals, row_residuals
+from plumdp.learning.assumptions import about_memory
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import listing, number_of, one_line
@@ -157,8 +156,8 @@ class ModelCheck:
     ``diagnosis`` is empty unless the model is contradicted. Its first sentence is the finding, the others what to try.
     ``suspicion`` is an explanation that stands out if the model is not contradicted. Mostly it is empty. ``residuals``
     are at the most likely parameters, in the order of their evidence less the logarithm of how many there are of their
-    kind. They say where to look, but they are not tests. ``memory`` is the test that the step before does not matter,
-    which is part of the model's test if whole runs were given.
+    kind. They say where to look, but they are not tests. ``memory`` says whether the test looked at what came before in
+    runs, or why not.
     """
 
     picture: ClassVar = "residuals"
@@ -172,7 +171,7 @@ class ModelCheck:
     estimate: Mapping[str, float]  # most likely values in the region, or anywhere if the model is contradicted
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
-    memory: MemoryTest | None = None
+    memory: str = ""
     assumptions: tuple[str, ...] = ()
     visible_error: float | None = None  # of a row, below which the test hardly shows it, about: an estimate
     unknown: str = "parameters"  # what the model leaves open: its parameters, or its rows
@@ -208,8 +207,8 @@ class ModelCheck:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             outside = "" if self.is_inside else "; this is outside of its parameter space"
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
-        if self.memory is not None:
-            facts.append(("memory", self.memory.sentence(self.confidence)))
+        if self.memory:
+            facts.append(("memory", self.memory))
         facts.append(("data", str(self.data_quality)))
         facts += [("assuming", each) for each in self.assumptions]
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
@@ -244,46 +243,20 @@ class ModelCheck:
 
 @of_learned
 @working("testing the model")
-def check_model(learned: Learned, *, runs: WholeRuns | None = None) -> ModelCheck:
+def check_model(learned: Learned) -> ModelCheck:
     """Return whether the data contradict the model, with a p-value and a diagnosis.
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
-    parameters with state variables, and between actions, if the data have a pilot. It is sharp where the values of the
-    objectives that were announced to ``learn`` depend on the parameters.
+    parameters with state variables, and between actions, if the data have a pilot, and for memory of what came before
+    if the order within runs is known. It is sharp where the values of the objectives that were announced to ``learn``
+    depend on the parameters.
 
-    Parameters
-    ----------
-    runs
-        The runs of these data (``plumdp.data.read_whole_runs``), to test whether the next state depends on the step
-        before as well. This test then has half of the error.
-
-    Examples
-    --------
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> print(check_model(learn(study.model, counts)).headline)  # doctest: +ELLIPSIS
     The data do not contradict the model at confidence 99.9 %, though an error of less than about ...
     """
-    check = _checked(learned)
-    return check if runs is None else _with_memory(check, memory_test(learned.model, runs))
-
-
-def _with_memory(check: ModelCheck, memory: MemoryTest) -> ModelCheck:
-    """Return the check with the test of memory, each of both at half of the error."""
-    memory = replace(memory, p_value=min(1.0, 2 * memory.p_value))
-    check = replace(check, memory=memory)
-    if check.p_value is None:
-        return check
-    both = replace(check, p_value=min(2 * check.p_value, memory.p_value))
-    if memory.p_value > 1 - check.confidence:
-        return both
-    advice = ToTry.of("add what matters of the step before to the state")
-    return replace(both, diagnosis=(*check.diagnosis, memory.sentence(check.confidence), advice), suspicion="")
-
-
-def _checked(learned: Learned) -> ModelCheck:
-    """Return the result of the model test in ``learn``."""
     if learned.fit is None:
         raise DataError("the model was not tested: learning while acting tests only the numbers that it fixes")
     if learned.model.is_table:
@@ -305,6 +278,7 @@ def _checked(learned: Learned) -> ModelCheck:
         estimate={} if point is None else dict(zip(rows.model.space.names, point.tolist(), strict=True)),
         is_inside=conflict is None or examination.is_inside,
         data_quality=quality,
+        memory=about_memory(learned.counts),
         assumptions=learned.assumptions_of_test,
         visible_error=learned.visible_error,
     )
@@ -324,6 +298,7 @@ def _check_of_table(learned: Learned, fit: ModelFit) -> ModelCheck:
         estimate={},
         is_inside=True,
         data_quality=quality,
+        memory=about_memory(learned.counts),
         assumptions=learned.assumptions_of_test,
         unknown="rows",
     )

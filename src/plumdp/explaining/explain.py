@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError, require_kind
+from plumdp.base.combinations import Trait, refuse
+from plumdp.base.errors import DataError, WhyNot, require_kind
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CONTRADICTIONS
 from plumdp.certifying.difference import difference_of
 from plumdp.certifying.pipeline import compare, conclude
+from plumdp.certifying.rungs import by_model_alone
 from plumdp.certifying.thresholds import decide
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.log import Log
 from plumdp.explaining.advice import advise
 from plumdp.explaining.check import check_model
@@ -31,8 +33,9 @@ from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, memory_of
 from plumdp.model.question import PRACTICE, Question, ask, is_practice
-from plumdp.result.certificate import Certificate
-from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
+from plumdp.result.certificate import Certificate, fingerprint_of
+from plumdp.result.claim import Comparison
+from plumdp.result.findings import ExpressionRow, Findings, Outline, Relaxed, relaxed_of
 from plumdp.result.telling_variables import telling_variables
 
 
@@ -65,15 +68,15 @@ def explain(learned: Learned, certificate: Certificate, *, parts: Sequence[str] 
     if unknown:
         raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
     if learned.model.graph.levels is not None:  # a model on disk
-        return Findings(certificate.fingerprint)
+        return Findings(fingerprint_of(certificate))
     question = question_of(learned, certificate)
     makers = {name: make for part in parts or _PARTS for name, make in _PARTS[part].items()}
     return Findings(
-        certificate.fingerprint, **{name: make(learned, question, certificate) for name, make in makers.items()}
+        fingerprint_of(certificate), **{name: make(learned, question, certificate) for name, make in makers.items()}
     )
 
 
-def _ladder(learned: Learned, question: Question, certificate: Certificate) -> tuple[Rung, ...]:
+def _ladder(learned: Learned, question: Question, certificate: Certificate) -> tuple[Relaxed, ...]:
     """Return the bounds that each relaxation certifies from the same data, from loose to tight, if there is a region.
 
     Those of the certificate are the bounds that it claims. The others have their own policies unless one was given.
@@ -81,10 +84,13 @@ def _ladder(learned: Learned, question: Question, certificate: Certificate) -> t
     if not _has_region(learned, certificate):
         return ()
     tell("finding what other relaxations certify")
-    policy = certificate.policy if certificate.options["policy"] == "given" else None
-    precision = certificate.options["precision"]
+    policy = certificate.policy if certificate.how.options["policy"] == "given" else None
+    precision = certificate.how.options["precision"]
     others = compare(_without_memory(learned), question, policy=policy, precision=precision)
-    return tuple(certificate.rung if other.relaxation == certificate.relaxation else other.rung for other in others)
+    return tuple(
+        relaxed_of(certificate) if other.how.relaxation == certificate.how.relaxation else relaxed_of(other)
+        for other in others
+    )
 
 
 def _without_memory(learned: Learned) -> Learned:
@@ -93,7 +99,7 @@ def _without_memory(learned: Learned) -> Learned:
 
 
 def _has_region(learned: Learned, certificate: Certificate) -> bool:
-    return certificate.claims_bounds and learned.conflict is None
+    return certificate.claim.claims_bounds and learned.conflict is None
 
 
 def _outlines(learned: Learned, question: Question, certificate: Certificate) -> tuple[Outline, ...]:
@@ -155,33 +161,41 @@ _OF_ITS_TIME = ("seconds", "provenance", "narrower", "unit")  # may differ, as h
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 
+_NO_RUNS = "the counts do not show whole runs"
+
+
 def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificate: Certificate) -> Learned:
     """Return the ``Learned`` of a certificate, learned again from the same counts with the same options.
 
     It is refused unless it gives the same certificate, to the last bit, because an explanation of another certificate
     must not be shown beside this one.
     """
-    options = certificate.options
+    options = certificate.how.options
     if not options.keys() >= {*_LEARNING, *_CONCLUDING, "events", "objectives", "policy"}:
         raise DataError("this certificate was put together by hand: there is nothing that could be learned again")
-    if options["events"]:
-        raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
+    refuse({Trait.RELEARNED, bool(options["events"]) and Trait.EVENTS}, f", so that {_ALONE}")
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"witness": options.get("witness", False)}
     questions = _announced(model, certificate)
-    learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
+    if certificate.claim.rungs:  # counts do not show runs, which have their share of the error all the same
+        shown = zip(questions, options["whole_runs"], strict=True)
+        questions = [replace(each, runs=WhyNot(_NO_RUNS) if has_runs else None) for each, has_runs in shown]
+    learned = learn(model, counts_of(counts), objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
     question = question_of(learned, certificate)
     graph = certificate.policy.graph
     if policy is None and graph.memory is not None and graph.is_chain:  # on the product of its own that conclude made
-        question = ask(certificate.objective, model, memory=options["memory"])
+        question = ask(certificate.claim.objective, model, memory=options["memory"])
     again = conclude(learned, question, policy=policy, **of_concluding)
-    if certificate.answer:
-        threshold, relaxation = certificate.answer["question"], options["relaxation"]
+    if certificate.claim.rungs:  # what was decided may rest on runs
+        _require_same(*(replace(by_model_alone(each), comparison=Comparison()) for each in (certificate, again)))
+        return learned
+    if certificate.comparison.answer:
+        threshold, relaxation = certificate.comparison.answer["question"], options["relaxation"]
         again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
-    if certificate.rival is not None:
+    if certificate.comparison.rival is not None:
         again = _compared_again(learned, question, certificate, again)
     _require_same(certificate, again)
     return learned
@@ -189,11 +203,12 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
 
 def _compared_again(learned: Learned, question: Question, certificate: Certificate, again: Certificate) -> Certificate:
     """Return the certificate of one policy with the comparison to the other, both of which are made again."""
-    told, precision = python_value(dict(certificate.comparison)), certificate.options["precision"]
+    told, precision = python_value(dict(certificate.comparison.difference)), certificate.how.options["precision"]
     is_first, (first, second) = told["policy"] == "first", told["names"]
-    rival = PRACTICE if (second if is_first else first) == PRACTICE else certificate.rival
+    rival = PRACTICE if (second if is_first else first) == PRACTICE else certificate.comparison.rival
     other = conclude(learned, question, policy=rival, precision=precision)
-    again, other = (replace(each, unit=certificate.unit) for each in (again, other))  # which no objective's text has
+    unit = certificate.claim.unit  # which no objective's text has
+    again, other = (replace(each, claim=replace(each.claim, unit=unit)) for each in (again, other))
     both = (again, other) if is_first else (other, again)
     how: Any = {"margin": told["margin"], "names": (first, second), "precision": precision}
     return difference_of(learned, question, *both, **how).with_comparison(told["policy"])
@@ -201,9 +216,9 @@ def _compared_again(learned: Learned, question: Question, certificate: Certifica
 
 def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:
     """Return the announced questions. Those about policies are the certificate's question, asked of its policies."""
-    options, rival = certificate.options, certificate.rival
+    options, rival = certificate.how.options, certificate.comparison.rival
     own = certificate.policy if options["policy"] == "given" else None  # others were not announced
-    both = [rival, own] if certificate.comparison.get("policy") == "second" else [own, rival]
+    both = [rival, own] if certificate.comparison.difference.get("policy") == "second" else [own, rival]
     texts, found = options["objectives"], list[Question]()
     remembers = options.get("with_memory", [False] * len(texts))
     announced = options.get("announced", [{} if text else {"policy": "given"} for text in texts])
@@ -214,12 +229,12 @@ def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]
             name: PRACTICE if whose == PRACTICE else (*both, None, None)[places[name]] for name, whose in about.items()
         }
         if (
-            not (text or certificate.objective)
+            not (text or certificate.claim.objective)
             or any(each is None for each in given.values())
             or sum(not each for each in texts) > len(both)
         ):
             raise DataError(f"the question has no text, so that {_ALONE}")
-        question = ask(text or certificate.objective, model, memory=memory)
+        question = ask(text or certificate.claim.objective, model, memory=memory)
         arrays: dict[str, Any] = {name: each if is_practice(each) else np.asarray(each) for name, each in given.items()}
         found.append(replace(question, **arrays))  # as they were, and not as what these data led to
     return found
@@ -227,19 +242,19 @@ def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]
 
 def question_of(learned: Learned, certificate: Certificate) -> Question:
     """Return the question of a certificate, among those that were asked or else from its text."""
-    asked = certificate.provenance["objective"]
+    asked = certificate.rests_on.provenance["objective"]
     solved = [Question(model, objective) for model, objective in learned.solvers]
     graph = certificate.policy.graph.fingerprint
     for question in (*learned.questions, *solved):
         if question.model.graph.fingerprint == graph and digest(question.objective) == asked:
             return question
-    memory = memory_of(certificate.policy) or certificate.options.get("memory", False)
-    return ask(certificate.objective, learned.model, memory=memory)
+    memory = memory_of(certificate.policy) or certificate.how.options.get("memory", False)
+    return ask(certificate.claim.objective, learned.model, memory=memory)
 
 
 def require_origin(learned: Learned, certificate: Certificate) -> None:
     """Refuse a ``Learned`` that a certificate was not concluded from."""
-    provenance = certificate.provenance
+    provenance = certificate.rests_on.provenance
     if provenance.get("expressions") != learned.model.fingerprint:
         raise DataError("the certificate is about another model: give the one that was certified")
     if provenance.get("counts") != learned.counts.fingerprint:
@@ -248,7 +263,7 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
     graph = certificate.policy.graph if memory is None else memory.graph
     if graph.fingerprint != learned.model.graph.fingerprint:
         raise DataError("the certificate was read without its model: read it with read_result(path, model)")
-    same = {name: certificate.options.get(name) for name in learned.options} == dict(learned.options)
+    same = {name: certificate.how.options.get(name) for name in learned.options} == dict(learned.options)
     if not same or certificate.confidence != 1 - learned.error:
         raise DataError("the certificate was made with other options: give what it was concluded from")
 
@@ -257,9 +272,9 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     """Refuse a certificate that does not follow from its counts and options."""
     old, new = certificate.to_dict(), again.to_dict()
     differing = [name for name in new if name not in _OF_ITS_TIME and old.get(name) != new[name]]
-    for name in ("policy", "rival"):
-        mine, made = getattr(certificate, name), getattr(again, name)
-        if not (mine is made is None or np.array_equal(mine, made)):
+    rivals = certificate.comparison.rival, again.comparison.rival
+    for name, (mine, made) in {"policy": (certificate.policy, again.policy), "rival": rivals}.items():
+        if mine is not made and (mine is None or made is None or not np.array_equal(mine, made)):
             differing.append(name)
     if not differing:
         return
@@ -268,7 +283,7 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     if first in ("lower", "upper", "status"):
         problem = f"give {first} {new[first]}, not {old[first]}"
     here, there = (
-        f"plumdp {source.provenance.get('plumdp')} with NumPy {source.provenance.get('numpy')}"
+        f"plumdp {source.rests_on.provenance.get('plumdp')} with NumPy {source.rests_on.provenance.get('numpy')}"
         for source in (again, certificate)
     )
     raise DataError(

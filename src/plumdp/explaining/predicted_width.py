@@ -119,7 +119,7 @@ class Predictor:
         cache, directions = learned.cache or ModelCache(learned.model), value_directions([question], solvers)
         given = Counted(cache, counts, learned.error, (question,), directions)
         given = replace(given, has_paths=bool(learned.budget["paths"]))
-        measured = SETS[learned.kind](given)
+        measured = SETS[learned.kind].make(given)
         region = find_region(learned.model.space, learned.model.asked_expressions, measured.constraints)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:

@@ -10,6 +10,7 @@ probability at most the error (Ville 1939).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,14 @@ class CellTests:
 
 
 NO_CELLS = CellTests(*(np.zeros(n, kind) for n, kind in ((0, int), (0, float), (1, int), (0, int), (0, float))))
+
+
+def joined(blocks: Sequence[CellTests]) -> CellTests:
+    """Return the tests of all blocks, one block after the other."""
+    lengths = np.concatenate([np.diff(block.first) for block in (NO_CELLS, *blocks)])
+    columns = ((block.cell, block.gained, block.outcome, block.seen) for block in (NO_CELLS, *blocks))
+    cell, gained, outcome, seen = map(np.concatenate, zip(*columns, strict=True))
+    return CellTests(cell, gained, np.concatenate([[0], np.cumsum(lengths)]), outcome, seen)
 
 
 def largest(values: FloatArray, n: int) -> Indices:

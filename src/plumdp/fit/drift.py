@@ -174,24 +174,32 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
 
     ``seen`` has the counts of the pilot at each choice.
     """
+    pooled = seen.pool_by(contrast.at(seen.cell))
+    slopes = visible_slopes(pilot, pooled, contrast.levels, has_parameters=not contrast.action)
+    return [_Plan(contrast, *each) for each in slopes]
+
+
+def visible_slopes(
+    pilot: PilotView, seen: CellCounts, levels: FloatArray, *, has_parameters: bool = True
+) -> list[tuple[str, FloatArray, FloatArray, float]]:
+    """Return the fields of drifts, but for their contrast, with numbers of cells, given what the pilot saw in each."""
     basis, scores = pilot.table.basis, pilot.scores
-    seen = seen.pool_by(contrast.at(seen.cell))
     used = pilot.inverse[seen.outcome] > 0
     outcome, weight = seen.outcome[used], seen.counts[used]
-    level = contrast.levels[seen.cell[used]]
+    level = levels[seen.cell[used]]
     if not len(level) or np.ptp(level) == 0:
         return []
     level -= (middle := np.average(level, weights=weight))
     information = scores[outcome].T @ (scores[outcome] * weight[:, None]) + basis.T @ pilot.precision @ basis
-    plans = []
-    for name, slope in [*([] if contrast.action else pilot.of_parameters), *pilot.of_outcomes]:
+    slopes = []
+    for name, slope in [*(pilot.of_parameters if has_parameters else []), *pilot.of_outcomes]:
         bets = level * slope[outcome]
         rest = scores @ np.linalg.lstsq(information, scores[outcome].T @ (weight * bets), rcond=None)[0]
         plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
         # otherwise the bets would win or lose as the parameters themselves change, and say nothing of a drift
         if left > _LEAST_SHARE * plain:
-            plans.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
-    return plans
+            slopes.append((name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
+    return slopes
 
 
 class _Split(NamedTuple):
@@ -205,7 +213,11 @@ class _Split(NamedTuple):
 
 def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Split:
     """Return the outcomes apart for each cell of a contrast, given the counts at each choice."""
-    pooled = seen.pool_by(contrast.at(seen.cell))
+    return split(table, seen.pool_by(contrast.at(seen.cell)), contrast.levels)
+
+
+def split(table: LikelihoodTable, pooled: CellCounts, levels: FloatArray) -> _Split:
+    """Return the outcomes apart for each cell with a number, given the counts in each."""
     n_groups = len(table.is_class)
     is_class = table.is_class[table.group[pooled.outcome]]
     cell, outcome, amount = pooled.cell[is_class], pooled.outcome[is_class], pooled.counts[is_class]
@@ -216,7 +228,7 @@ def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Spl
     offset = np.cumsum(end - start) - (end - start)
     counted = np.zeros(len(all_outcomes))
     counted[offset[pair] + outcome - start[pair]] = amount
-    level = np.repeat(contrast.levels[pairs // n_groups], end - start)
+    level = np.repeat(levels[pairs // n_groups], end - start)
     return _Split(table.split(all_outcomes, own_pair), counted, all_outcomes, level)
 
 

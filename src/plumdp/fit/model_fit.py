@@ -2,11 +2,11 @@
 
 Each test is a fortune that no one can expect to grow at the true point: bets across the objectives, the likelihood
 against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
-variables and actions, bets on changes over time, and numbers that the model fixes. With shares w of the error a that
-sum to at most one, the true point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at
-least 1 - a (Ville 1939). So the largest a at which some point of the space has that is a p-value for the model,
-whenever the data stopped and whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v) + ln
-w)), or one if that is larger. The minimum is bounded from below (``agreement``), so that p is never too small.
+variables and actions, bets on changes over time and on memory, and numbers that the model fixes. With shares w of the
+error a that sum to at most one, the true point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with
+probability at least 1 - a (Ville 1939). So the largest a at which some point of the space has that is a p-value for the
+model, whenever the data stopped and whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v)
++ ln w)), or one if that is larger. The minimum is bounded from below (``agreement``), so that p is never too small.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from plumdp.confidence.sets import Evidence, ModelCache, with_fixed_numbers
 from plumdp.confidence.tolerant import tolerant_budget, tolerant_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
-from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
+from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, joined, largest
+from plumdp.fit.context_tests import MemoryTests, evidence_of_memory, memory_tests
 from plumdp.fit.drift import Drift, PilotView, drift_constraints, drift_tests
-from plumdp.fit.time_tests import TimeTests, time_tests
+from plumdp.fit.time_tests import TimeTests, p_value_of, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import find_region
 
-TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time"]
+TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time", "memory"]
 
 _MOST_NAMED = 30
 _LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
@@ -72,6 +73,8 @@ class ModelFit:
     p_of_time: float = 1.0  # by tests of changes over time alone, if there is a contradiction
     p_without_time: float = 1.0  # by all others
     change: str = ""  # how rows seem to have changed, if tests over time contradict that they did not
+    p_of_memory: float = 1.0  # by what came before in runs, whatever expressions rows have, if there is a contradiction
+    p_without_memory: float = 1.0  # by all tests but those of memory
 
     @property
     def tests(self) -> tuple[FitTest, ...]:
@@ -81,6 +84,10 @@ class ModelFit:
     def is_over_time(self, error: float) -> bool:
         """Return whether the model is contradicted at an error as rows changed, or as nothing else contradicts it."""
         return self.p_value <= error and (self.p_of_time <= error or self.p_without_time > error)
+
+    def is_of_memory(self, error: float) -> bool:
+        """Return whether the model is contradicted at an error by what came before in runs, or by nothing else."""
+        return self.p_value <= error and (self.p_of_memory <= error or self.p_without_memory > error)
 
     def __repr__(self) -> str:
         return one_line(self, f"p = {self.p_value:.3g}")
@@ -109,7 +116,8 @@ def fit_model(
     cache = cache or ModelCache(model)
     if found is None:
         has_time = counts.time is not None
-        budget = likelihood_budget(cache, counts.pilot, has_directions=False, has_time=has_time)
+        known = {"has_directions": False, "has_time": has_time, "has_contexts": bool(counts.contexts)}
+        budget = likelihood_budget(cache, counts.pilot, **known)
         found = likelihood_set(model, counts, error=budget.error_of_set(error), cache=cache, budget=budget)
     of_set = found.budget.error_of_set(error)
     if found.error > of_set * UP:
@@ -126,12 +134,20 @@ def fit_model(
     agreement = find(tests.affine, tests.cells)
     p_value = _p_value(agreement.least, error)
     about = agreement.point, partial(tests.named, agreement), tests.needed(agreement)
-    fit = ModelFit(p_value, *about, p_without_time=p_value)
-    if p_value > error or tests.time is None:
+    fit = ModelFit(p_value, *about, p_without_time=p_value, p_without_memory=p_value)
+    if p_value > error:
         return fit
-    of_time, without = (_p_value(find(*each).least, error) for each in (tests.of_time, tests.without_time))
-    fit = replace(fit, p_of_time=of_time, p_without_time=without)
-    return replace(fit, change=tests.time.describe()) if fit.is_over_time(error) else fit
+    if tests.memory is not None:
+        # of rows, whatever their expressions are: those that are wrong differ between contexts, too
+        first, n = model.graph.first_transition, model.graph.n_transitions
+        of_rows = evidence_of_memory(counts.contexts, np.arange(n), first, np.flatnonzero(np.diff(first) > 1))
+        without = _p_value(find(*tests.but_for("memory")).least, error)
+        fit = replace(fit, p_of_memory=p_value_of(of_rows), p_without_memory=without)
+    if tests.time is not None:
+        of_time, without = (_p_value(find(*each).least, error) for each in (tests.alone("time"), tests.but_for("time")))
+        fit = replace(fit, p_of_time=of_time, p_without_time=without)
+        fit = replace(fit, change=tests.time.describe()) if fit.is_over_time(error) else fit
+    return fit
 
 
 def visible_error(counts: TransitionCounts, error: float) -> float | None:
@@ -183,8 +199,8 @@ class _Blocks:
     ) -> None:
         self._model, self._table, self._error = cache.model, cache.table, error
         self._linear = likelihood.of_kind(LinearConstraints)
-        has_pilot = counts.pilot is not None and counts.pilot.total > 0
-        self._drifts = _drifts(cache, counts, likelihood, error) if has_pilot else []
+        view = _view(cache, counts)
+        self._drifts = [] if view is None else _drifts(view, cache, counts, likelihood, error)
         table, budget = cache.table, likelihood.budget
         seen = table.pool(counts.counts)
         self.time: TimeTests | None = None
@@ -199,18 +215,37 @@ class _Blocks:
             ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
             ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
         ]
-        others = _affine_tests(self._linear, self._drifts, number, len(table.names))
-        joined = _joined([cells for _, cells in self._blocks])
-        of_time = NO_CELLS if self.time is None else self.time.cells
+        self.memory: MemoryTests | None = None
+        if counts.contexts and likelihood.estimate is not None:
+            of_bets, of_rows = (budget.error_of(part, error) for part in ("memory_bets", "memory_rows"))
+            given = table, counts.contexts, view, counts.pilot
+            self.memory = memory_tests(*given, near=likelihood.estimate, of_bets=of_bets, of_rows=of_rows)
         proved = [] if self.time is None or self.time.constant == -inf else [self.time.constant]
-        constant = AffineTests(np.zeros((len(proved), len(table.names))), np.array(proved))
-        self.without_time, self.of_time = (others, joined), (constant, of_time)
-        self._blocks.append(("time", of_time))
-        self.cells = _joined([joined, of_time])
-        self.affine = AffineTests(
-            read_only(np.vstack([others.slopes, constant.slopes])),
-            read_only(np.append(others.constants, constant.constants)),
-        )
+        self._affine: dict[TestKind, AffineTests] = {
+            "direction": _affine_tests(self._linear, self._drifts, number, len(table.names)),
+            "time": AffineTests(np.zeros((len(proved), len(table.names))), np.array(proved)),
+        }
+        if self.time is not None:
+            self._blocks.append(("time", self.time.cells))
+        if self.memory is not None:
+            self._affine["memory"] = self.memory.affine
+            self._blocks.append(("memory", joined([self.memory.classes, self.memory.rows])))
+        self.affine, self.cells = self.but_for(None)
+
+    def alone(self, kind: TestKind) -> tuple[AffineTests, CellTests]:
+        """Return the tests of one kind."""
+        return self._chosen(lambda each: each == kind)
+
+    def but_for(self, kind: TestKind | None) -> tuple[AffineTests, CellTests]:
+        """Return the tests of all other kinds."""
+        return self._chosen(lambda each: each != kind)
+
+    def _chosen(self, is_kept: Callable[[TestKind], bool]) -> tuple[AffineTests, CellTests]:
+        affine = [tests for kind, tests in self._affine.items() if is_kept(kind)]
+        slopes = np.vstack([np.zeros((0, len(self._table.names))), *(tests.slopes for tests in affine)])
+        constants = np.concatenate([np.zeros(0), *(tests.constants for tests in affine)])
+        cells = joined([tests for kind, tests in self._blocks if is_kept(kind)])
+        return AffineTests(read_only(slopes), read_only(constants)), cells
 
     def named(self, agreement: Agreement) -> tuple[FitTest, ...]:
         """Return the tests with the most evidence at the point of agreement, in words."""
@@ -231,9 +266,10 @@ class _Blocks:
         words: list[tuple[TestKind, str, str, int]]
         words = [("drift", drift.subject, drift.parameter, drift.side) for drift in self._drifts]
         words += [("direction", subject, "", 0) for each in self._linear for subject in each.texts]
-        n_others = len(self.without_time[0].constants)
+        n_others = len(self._affine["direction"].constants)
         words += [("number", "a number that the model fixes", "", 0)] * (n_others - len(words))
-        words += [("time", "a change over time of tied rows", "", 0)] * (len(evidence) - n_others)
+        words += [("time", "a change over time of tied rows", "", 0)] * len(self._affine["time"].constants)
+        words += [("memory", "what came before in the run", "", 0)] * (len(evidence) - len(words))
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
     def _named_cells(self, agreement: Agreement) -> list[FitTest]:
@@ -256,16 +292,27 @@ class _Blocks:
         if kind == "time":
             assert self.time is not None
             return f"a change over time, from about {self.time.seen.names[cell]} on"
+        if kind == "memory":
+            return "what came before in the run"
         return "the likelihood of all data"
 
 
-def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: Evidence, error: float) -> list[Drift]:
-    """Return the half-spaces that bets on drifts with state variables and actions left, placed by the pilot."""
+def _view(cache: ModelCache, counts: TransitionCounts) -> PilotView | None:
+    """Return what the pilot has fixed, or None if there are no data in it."""
     pilot, table, space = counts.pilot, cache.table, law_of_space(cache.model)
+    if pilot is None or not pilot.total:
+        return None
+    law = law_of_pilot(table, table.pool(pilot.counts), space)
+    return PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
+
+
+def _drifts(
+    view: PilotView, cache: ModelCache, counts: TransitionCounts, likelihood: Evidence, error: float
+) -> list[Drift]:
+    """Return the half-spaces that bets on drifts with state variables and actions left, placed by the pilot."""
+    pilot = counts.pilot
     assert pilot is not None
     assert likelihood.estimate is not None
-    law = law_of_pilot(table, table.pool(pilot.counts), space)
-    view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
     # each of the pilots at which the data may have ended has its weight of the share (Statement 7)
     share = likelihood.budget.error_of("drifts", error) * pilot.weight
     return drift_tests(view, counts, cache.contrasts, near=likelihood.estimate, error=share)
@@ -299,13 +346,6 @@ def _likelihood_test(likelihood: LevelSet) -> CellTests:
 def _at_share(tests: CellTests, error: float) -> CellTests:
     """Return tests in units in which they speak against a point at their share of the error above zero."""
     return replace(tests, gained=tests.gained + log(error))
-
-
-def _joined(blocks: Sequence[CellTests]) -> CellTests:
-    lengths = np.concatenate([np.diff(block.first) for block in blocks])
-    columns = ((block.cell, block.gained, block.outcome, block.seen) for block in blocks)
-    cell, gained, outcome, seen = map(np.concatenate, zip(*columns, strict=True))
-    return CellTests(cell, gained, np.concatenate([[0], np.cumsum(lengths)]), outcome, seen)
 
 
 _TWO_DIGITS = tuple(float(f"{digits}e{power}") for power in (-6, -5, -4, -3, -2) for digits in range(10, 100))

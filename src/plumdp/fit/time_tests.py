@@ -16,8 +16,7 @@ came before them. Let e be the probability of all that was seen if each part has
 over distributions by Jeffreys' prior, divided by the largest that it has with one distribution for the whole group. At
 the truth this is at most a nonnegative martingale that starts at one, so the probability that it ever reaches 1 / p is
 at most p (Ville 1939). So it is for an average over groups, and for the product of (1 + e) / 2 over them, as each visit
-belongs to one group. The same holds if all that is looked at is whether a visit is of one part, and whether it led to
-one place: where few parts differ, and in few places, such pairs say more.
+belongs to one group.
 """
 
 from __future__ import annotations
@@ -197,7 +196,6 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
 
 
 _PRIOR = 0.5
-_LARGEST = 600.0  # evidence of a pair is cut off here, before exp overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,25 +215,6 @@ class Parts:
         apart, size = (np.bincount(self.group, numbers, n_groups).astype(np.float64) for numbers in (each, terms))
         pooled = np.bincount(self.place, self.counts, int(self.first_place[-1])).astype(np.float64)
         return less_best(apart, size, pooled, self.first_place)
-
-    def evidence_of_pairs(self, n_parts: Indices) -> FloatArray:
-        """Return ln of the mean e of each group over pairs of one part and one place, each against all others.
-
-        ``n_parts`` (n_groups) is how many parts there might be; those without visits count as no evidence.
-        """
-        n_groups, sizes = len(self.first_place) - 1, np.diff(self.first)
-        visits = np.add.reduceat(self.counts, self.first[:-1])
-        group, n_of_part = np.repeat(self.group, sizes), np.repeat(visits, sizes)
-        pooled = np.bincount(self.place, self.counts, int(self.first_place[-1]))[self.place]
-        total = np.bincount(self.group, visits, n_groups)[group]
-        part = np.column_stack([self.counts, n_of_part - self.counts])
-        both = np.column_stack([pooled, total - pooled])
-        starts = 2 * np.arange(len(part) + 1)
-        averages = [log_average(counts.ravel(), starts) for counts in (part, both - part)]
-        apart, size = (one + other for one, other in zip(*averages, strict=True))
-        pairs = less_best(apart, size, both.ravel(), starts)
-        mean = np.bincount(group, np.exp(np.minimum(pairs, _LARGEST)), n_groups) / (n_parts * np.diff(self.first_place))
-        return np.log(np.maximum(mean, UNDERFLOW))
 
 
 def log_average(counts: FloatArray, first: Indices) -> tuple[FloatArray, FloatArray]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumdp.base.vocabulary import Guarantee
+from plumdp.base.vocabulary import Guarantee, NoContexts
 from plumdp.confidence.likelihood import guarantee_of
 from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.cut_offs import told
 from plumdp.data.pilots import IN_ORDER_OF_RUNS
 from plumdp.data.run_record import WholeRuns
-from plumdp.learning.looks import assumptions_of_looks
 from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from plumdp.data.returns import Outcomes
 
 _MARKOV = "where a step leads depends only on the state and the action, both in the data and when the policy is used"
+_NO_CONTEXTS: dict[NoContexts, str] = {
+    "order": "the order of steps within runs is not known",
+    "ties": "several rows of a run have one step",
+    "unplaced": "rows do not say their run and step",
+    "looks": "rows are looks with gaps between them",
+    "independent": "samples were drawn for each state and action, not in runs",
+    "size": "the model is too large to count what came before",
+    "parts": "some of the data that were added do not tell what came before",
+    "pilot": "data were added whose first part is not known by what came before",
+    "file": "the file of the counts is older than this test",
+}
 _STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"
 _CORRECT = "the model is correct for some values of its parameters"
 _TIED = "rows with the same name have the same probabilities, and the numbers you gave are correct"
@@ -50,6 +61,22 @@ _SAMPLED: dict[Sampling, str] = {
     "trajectories": "runs are independent and follow one policy, and you fixed their number before looking at any",
     "adaptive": "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
 }
+_PLANNED_LOOKS = (
+    "how many steps pass until the next look, and what is done meanwhile, was decided by what looks had shown before, "
+    "not by what happened since: a look that was made early, or a death that was reported before the next look, is in "
+    "the data with the gap that was planned"
+)
+_NO_LOOK_MISSING = (
+    "no look is missing because of what it would have shown: no unit was lost because of where it was, and "
+)
+_PENDING_LOOKS = "at the end of the data all looks that were still to come are left out, whatever is known of them"
+_PARTIAL_LOOKS = (
+    "at the end of the data all looks that were still to come are partial looks on a day that was fixed before, "
+    "whether a unit has ended or not, or all are left out"
+)
+_BETWEEN = "between two looks each step takes the action of the first one wherever a state has several"
+_UNITS = "units (the runs of the log) move independently of each other"
+_BY_UNIT = "when a unit is looked at next was decided by what was seen of that unit, not of others"
 
 
 def assumptions_of_model(
@@ -59,6 +86,28 @@ def assumptions_of_model(
     structure = _STRUCTURE if elsewhere_of(model) is None else _MARKOV
     rewards = _of_steps_elsewhere(model) if about_rewards else ()
     return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *rewards)
+
+
+def about_memory(counts: TransitionCounts) -> str:
+    """Return whether the test of the model looks at what came before in runs, or why not, in words."""
+    if counts.no_contexts is not None:
+        return f"not tested: {_NO_CONTEXTS[counts.no_contexts]}"
+    return "tested by what came before in each run"
+
+
+def with_memory(assumptions: Sequence[str], counts: TransitionCounts, hidden: float | None) -> tuple[str, ...]:
+    """Return assumptions whose first one is that of Markov, with what is known of it.
+
+    ``hidden`` is by how much the answer might be moved by memory that hardly shows yet: an estimate, or None.
+    """
+    if not assumptions or not counts.total:
+        return tuple(assumptions)
+    about = "" if counts.contexts else about_memory(counts)
+    if hidden is not None:
+        about = (
+            f"tested, but memory that moves the answer by less than about {hidden:.2g} would hardly show: an estimate"
+        )
+    return (f"{assumptions[0]} ({about})" if about else assumptions[0], *assumptions[1:])
 
 
 def assumptions_of_data(
@@ -74,13 +123,13 @@ def assumptions_of_data(
     if rests_on and guarantee == Guarantee.ANYTIME:  # a test of the model may need more than the set
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
-    looks = assumptions_of_looks(model, counts) if model.counted.gaps is not None else ()
+    looks = _of_looks(model, counts) if model.counted.gaps is not None else ()
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(model, counts))
 
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
-    yield from (_RUNS, _ALIKE)
+    yield from (_RUNS, _ALIKE, *runs.rests_on)
     if runs.expected is not None:
         yield f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
     begins = runs.label[runs.first[:-1]]
@@ -144,7 +193,9 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
                 "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
             )
         complete = _COMPLETE.format(" or its reward" if has_rewards else "")
-        yield f"{complete} ({ends})" if n_cut_off and not is_said else complete
+        notable = () if report is None else report.cut_offs.notable()
+        known = "; ".join([ends] * bool(n_cut_off and not is_said) + ([told(notable)] if notable else []))
+        yield f"{complete} ({known})" if known else complete
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (assumed; cut_off= says so)"
     if n_copies:
@@ -157,3 +208,22 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
 
 def _left_out(n: int) -> str:
     return f"{number_of(n, 'row')} {'was' if n == 1 else 'were'} left out"
+
+
+def _of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
+    """Yield what counts of looks rest on, in words: all classes of looks are fixed before their outcomes are seen.
+
+    A look is a step of a martingale if its gap was fixed given the past, of which it is part when it happens. If runs
+    are said to be in order, looks are taken run by run, so that no gap may depend on runs that come later.
+    """
+    gaps = model.counted.gaps
+    assert gaps is not None
+    n = np.bincount(np.abs(gaps), counts.visits)
+    seen = listing(
+        [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]
+    )
+    yield f"{_PLANNED_LOOKS} ({seen})" if seen else _PLANNED_LOOKS
+    yield _NO_LOOK_MISSING + (_PARTIAL_LOOKS if model.counted.ends else _PENDING_LOOKS)
+    yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
+    yield _UNITS
+    yield from (_BY_UNIT,) if counts.pilot is not None else ()

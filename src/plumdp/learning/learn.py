@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plumdp.base.clock import Clock
+from plumdp.base.compiled import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import CHANGED, Guarantee, ToTry
+from plumdp.base.vocabulary import CHANGED, REMEMBERS, Guarantee, ToTry, Trait
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import LevelSet, uses_cells
 from plumdp.confidence.sets import Counted, Evidence, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.log import Log
-from plumdp.data.pilots import drawn_pilot, pilot_assumption
+from plumdp.data.pilots import pilot_assumption, with_drawn_pilot
 from plumdp.data.practice import with_practice
 from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
+from plumdp.fit.remembered import find_remembered
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
-from plumdp.learning.methods import (
-    PLACED,
-    SETS,
-    TABLE,
-    Sets,
-    chosen_kind,
-    error_of,
-    refuse_chosen,
-    unknown_to_verify,
-    view_of,
-)
-from plumdp.learning.run_ends import RunEnds
+from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen, unknown_to_verify
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, ask_all
@@ -48,11 +38,17 @@ _SAME = {
     "class": "that tied rows are the same",
     "time": "that rows stay the same over time",
     "row": "the expressions of rows",
+    "memory": "that rows do not depend on what came before in a run",
 }
 _AFTER = ToTry.of(
     "ask what holds if nothing has changed since then (certify_since, or certify --since), which pays for the "
     "choice of the start, or add to the state what made the difference"
 )
+_TO_OFFER = (
+    "let states remember what rows depend on, with plumdp start … --remember {} for a table from a log, or ask whole "
+    "runs, which need no state"
+)
+_TO_REMEMBER = ToTry.of("add to the state what rows depend on, or ask whole runs, which need no state")
 
 
 @one_blas_thread()
@@ -84,9 +80,9 @@ def learn(
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
     witness
-        Use only proofs that ``decisions.make_witness`` can write down for others to check, and refuse questions for
-        which there are none: no bets are placed in cells of the space, and rows with hidden paths count by intervals
-        alone, so that bounds from few data, or from data without an order, may be wider. Certificates then say so.
+        Refuse what has no witness (``decisions.make_witness``) as soon as that is known: questions, whole runs, bets
+        in cells of the space, which data without an order have, and the likelihood of hidden paths. Bounds are never
+        others.
     confidence, confidence_set, events, misfit
         As in ``certify``.
 
@@ -106,43 +102,49 @@ def learn(
     require_model("learn", model)
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    kind = chosen_kind(model, confidence_set, events, misfit)
+    name = chosen_kind(model, confidence_set, events, misfit)
+    kind = SETS[name]
     is_table, model = model.counted.is_table, _view(model, kind, like)
     counted = model.counted
-    _check_rewards(counted, data, kind, misfit)
+    if len(data.rewards) not in (0, len(counted.learned_rewards)):
+        raise DataError("the counts have sums of other rewards than the model learns: count the log again")
     cache = _model_cache(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = with_practice(ask_all(objectives, model), data, is_table=is_table)
-    if witness:
-        for what in (each for question in questions for each in unknown_to_verify(question, kind)):
-            raise DataError(Option("witness", True), f": verify does not know {what}; leave it out")
-        questions = tuple(one for each in questions for one in each.apart())
-    is_asked = kind in PLACED and bool(questions) and model.graph.levels is None
-    if kind in PLACED and data.pilot is None:
-        data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
+    if isinstance(counts, Log) and counts.read_runs is not None and kind.has_bets:
+        from plumdp.learning.run_evidence import with_practised_runs
+
+        questions = tuple(with_practised_runs(each, counts.read_runs) for each in questions)
+    if witness and (unknown := next(filter(None, map(unknown_to_verify, questions)), "")):
+        raise DataError(Option("witness", True), f": {unknown}; leave it out")
+    for question in questions:
+        kind.refuse(question.traits & {Trait.RUNS, Trait.DISK}, confidence_set=name)
+    is_asked = kind.has_bets and bool(questions) and Trait.DISK not in model.traits
+    if kind.has_bets and data.pilot is None:
+        data = with_drawn_pilot(data, is_table=counted.is_table)
+    has_runs = any(question.runs is not None for question in questions)
     for question in questions if is_asked else ():
         if question.chosen_by:
-            refuse_chosen(question, data, is_table=kind == TABLE)
+            refuse_chosen(question, data, is_table=kind.is_of_tables)
         solver_of(question, solvers)
-    if any(question.runs is not None for question in questions) and not is_asked:
-        raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
     directions: Directions | None = value_directions(questions, solvers) if is_asked else None
-    has_cells = is_asked and not misfit and kind == "likelihood" and uses_cells(cache, data.pilot)
-    has_paths = kind == "likelihood" and not misfit and cache.table.paths is not None
-    unproved = {"bets in cells of the space": has_cells, "the likelihood of hidden paths": has_paths}
-    left_out = " and ".join(what for what, is_used in unproved.items() if witness and is_used)
-    has_cells, has_paths = has_cells and not witness, has_paths and not witness
-    if has_cells or (is_asked and data.pilot is None):  # cells ask in an order that data decide, and have no witness
-        directions = None if witness else DirectionsAnywhere(questions, solvers)
+    has_level_set = kind.has_level_set and not misfit
+    has_cells = is_asked and has_level_set and uses_cells(cache, data.pilot)
+    has_paths = has_level_set and cache.table.paths is not None
+    if witness:
+        _refuse_unproved(has_cells=has_cells, has_paths=has_paths)
+    if is_asked and data.pilot is None:  # cells ask in an order that data decide
+        directions = DirectionsAnywhere(questions, solvers)
     announced = questions if is_asked else ()
     given = Counted(cache, data, error, announced, directions, float(misfit), events, has_cells, has_paths)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
-    found = SETS[kind](given)
-    if any(question.runs is not None for question in given.questions):
+    found = kind.make(given)
+    if has_runs:
         from plumdp.learning.run_evidence import with_runs
 
         found = with_runs(found, given)
-    found = _widened(found, misfit) if misfit else found
+    if misfit:
+        found = found.widened(misfit)
     clock.lap("intervals")
     region = find_region(counted.space, counted.asked_expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
@@ -159,43 +161,32 @@ def learn(
         misfit=float(misfit),
         cache=cache,
         options={
-            "confidence_set": kind,
+            "confidence_set": name,
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
             **({"witness": True} if witness else {}),
         },
-        left_out=left_out and f"{left_out}, of which verify knows no proof",
     )
     learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
-    if of_runs := next((each.contradiction for each in found.of_kind(RunEnds) if each.contradiction), ""):
-        learned = replace(learned, region=replace(learned.conflict or NOTHING_FITS, of_runs=of_runs))
     return replace(learned, model=model)  # up to here it is the model of the counts
 
 
-def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
+def _refuse_unproved(*, has_cells: bool, has_paths: bool) -> None:
+    """Refuse a witness of narrower bounds than verify knows: it would be one of another answer."""
+    unproved = "bets in cells of the space" if has_cells else "the likelihood of hidden paths"
+    if has_cells or has_paths:
+        problem = f": the bounds would rest on {unproved}, of which verify knows no proof; say "
+        wider = Option("confidence_set", "interval"), ", whose bounds may be wider, "
+        order = ("or, if that is so, ", Option("order", "runs"), " or 'time', ") if has_cells else ()
+        raise DataError(Option("witness", True), problem, *wider, *order, "or leave it out")
+
+
+def _view(model: ParametricMDP, kind: SetKind, like: Learned | None) -> ParametricMDP:
     """Return a model as a kind of set sees it, that of an earlier result if it is of the same kind."""
     counted, known = model.counted, None if like is None else like.model.counted
-    if known is None or known.source is not counted or known.is_table != (kind == TABLE):
-        known = view_of(counted, kind)
+    if known is None or known.source is not counted or known.is_table != kind.is_of_tables:
+        known = kind.view(counted)
     return seen_as(model, known)
-
-
-def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:
-    """Refuse what no proof is there for: learned rewards in other sets than likelihood, or in rows that are off."""
-    if len(counts.rewards) not in (0, len(model.learned_rewards)):
-        raise DataError("the counts have sums of other rewards than the model learns: count the log again")
-    if model.learned_rewards and (kind != "likelihood" or misfit):
-        wrong = Option("misfit", misfit) if misfit else Option("confidence_set", kind)
-        raise DataError(wrong, ": rewards that depend on parameters are learned by likelihood sets alone; leave it out")
-
-
-def _widened(found: Evidence, misfit: float) -> Evidence:
-    """Return evidence widened by a misfit, or refuse a kind for which nothing is proved then."""
-    wider = found.widened(misfit)
-    if wider is None:
-        none = f": there is no tolerant set of the kind {found.kind!r}; choose 'interval' or 'likelihood'"
-        raise DataError(Option("misfit", misfit), none)
-    return wider
 
 
 def _rests_on(found: Evidence, counts: TransitionCounts) -> tuple[str, ...]:
@@ -258,15 +249,19 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif likelihood is not None and learned.conflict is not None:
-        # the region is empty without tests over time
-        fit = replace(fit, p_value=min(fit.p_value, error), p_without_time=min(fit.p_without_time, error))
+        # the region is empty without tests over time, and without those of memory
+        without_time, without_memory = min(fit.p_without_time, error), min(fit.p_without_memory, error)
+        fit = replace(
+            fit, p_value=min(fit.p_value, error), p_without_time=without_time, p_without_memory=without_memory
+        )
     elif learned.conflict is None and fit.p_value <= rejects_at:
         learned = replace(learned, region=NOTHING_FITS)
     if learned.conflict is not None:
         changed = (CHANGED, fit.change, _AFTER)
-        is_over_time = fit.is_over_time(rejects_at)
-        findings = changed if is_over_time else _findings(learned, fit)
-        learned = replace(learned, region=replace(learned.conflict, findings=findings, is_over_time=is_over_time))
+        is_over_time, is_of_memory = fit.is_over_time(rejects_at), fit.is_of_memory(rejects_at)
+        findings = changed if is_over_time else _of_memory(learned) if is_of_memory else _findings(learned, fit)
+        conflict = replace(learned.conflict, findings=findings, is_over_time=is_over_time)
+        learned = replace(learned, region=replace(conflict, is_of_memory=is_of_memory and not is_over_time))
     clock.lap("tests")
     return replace(learned, fit=fit, seconds=clock.laps)
 
@@ -279,6 +274,17 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     cuts = drift_constraints(learned.model, learned.counts, learned.table, fit.drifts, share).widened(learned.misfit)
     assert cuts is not None
     return find_region(learned.model.space, learned.model.asked_expressions, (*learned.bounds.constraints, cuts))
+
+
+def _of_memory(learned: Learned) -> tuple[str, ...]:
+    """Return what rows seem to remember, with figures, and what to try, in words."""
+    found = find_remembered(learned.model, learned.counts.contexts)
+    if found is None:
+        return (REMEMBERS, _TO_REMEMBER)
+    told, context = found
+    is_offered = learned.model.is_table and bool(told.option)
+    to_try = ToTry.of(_TO_OFFER.format(told.option)) if is_offered else _TO_REMEMBER
+    return (REMEMBERS, told.words(learned.model, context), to_try)
 
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:

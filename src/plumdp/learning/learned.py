@@ -33,7 +33,6 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.find import moved_into
 from plumdp.region.shapes import Region
 from plumdp.result.printing import outward
-from plumdp.result.show import Fact
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
@@ -123,7 +122,6 @@ class Learned:
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``
-    left_out: str = ""  # what could narrow bounds and is not used, in words
 
     @property
     def conflict(self) -> Conflict | None:
@@ -159,7 +157,7 @@ class Learned:
         """Those of the assumptions that a test of the model rests on: all but what it tests."""
         return assumptions_of_data(self.model.counted, self.counts, self.bounds.guarantee, self.rests_on)
 
-    def premises(self) -> list[Fact]:
+    def premises(self) -> list[tuple[str, str]]:
         """Return the data, with rows that were left out, and all assumptions: labels and texts."""
         data = str(DataQuality(self.counts.total, self.counts.report))
         return [("data", data), *(("assuming", each) for each in self.assumptions)]

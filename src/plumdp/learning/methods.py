@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from numbers import Real
-from typing import TypeAlias
 
+from plumdp.base.combinations import refuse, why_not
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Sets as Sets
+from plumdp.base.vocabulary import Trait, having
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.sets import Counted, Evidence, whole_set
@@ -18,22 +20,32 @@ from plumdp.model.events import Events
 from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
-from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.model.views import as_parametric, as_table, is_best_as_table
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.table_set import table_evidence
 
-ConfidenceMethod: TypeAlias = Callable[[Counted], Evidence]
 
-TABLE: Sets = "table"
-COMPARED_TABLES = "comparisons of policies of a table"
-PLACED: tuple[Sets, ...] = ("likelihood", TABLE)  # kinds with bets, which a pilot places on what is announced
+@dataclass(frozen=True)
+class SetKind:
+    """A kind of confidence set: how it sees a model, what it makes of counts, and which traits it is made for."""
 
+    make: Callable[[Counted], Evidence]
+    goes_with: frozenset[Trait] = frozenset()  # of ``NEEDED``
+    view: Callable[[ParametricMDP], ParametricMDP] = as_parametric
+    has_bets: bool = False  # which a pilot places on what is announced
+    has_level_set: bool = False  # of the likelihood, with bets in cells of the space, and of rows with hidden paths
 
-def view_of(model: ParametricMDP, kind: Sets) -> ParametricMDP:
-    """Return a model as a kind of set sees it, as a table or with parameters instead of unknown rows."""
-    return as_table(model) if kind == TABLE else as_parametric(model)
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether all rows that have parameters are unknown to it."""
+        return Trait.TABLE in self.goes_with
+
+    def refuse(self, traits: Iterable[Trait], **options: object) -> None:
+        """Refuse a model and options with traits that it is not made for, or that do not go together."""
+        given = frozenset(traits)
+        refuse({self.is_of_tables and Trait.TABLE not in given and Trait.VIEW, *given}, **options)
+        refuse({Trait.OTHER_SET} | (given & NEEDED) - self.goes_with, **options)
 
 
 def interval_evidence(given: Counted) -> Evidence:
@@ -56,7 +68,8 @@ def likelihood_evidence(given: Counted) -> Evidence:
         error = budget.error_of_set(given.error)
         return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
     known = {"has_directions": is_asked, "has_time": counts.time is not None, "has_cells": given.has_cells}
-    budget = given.divided(likelihood_budget(given.cache, counts.pilot, **known, has_paths=given.has_paths))
+    known |= {"has_paths": given.has_paths, "has_contexts": bool(counts.contexts)}
+    budget = given.divided(likelihood_budget(given.cache, counts.pilot, **known))
     return likelihood_set(
         given.model,
         counts,
@@ -67,10 +80,18 @@ def likelihood_evidence(given: Counted) -> Evidence:
     )
 
 
-SETS: Mapping[Sets, ConfidenceMethod] = {
-    "interval": interval_evidence,
-    "likelihood": likelihood_evidence,
-    TABLE: table_evidence,
+NEEDED = frozenset({Trait.GAPS, Trait.TABLE, Trait.DISK, Trait.MISFIT, Trait.EVENTS, Trait.LEARNED_REWARDS, Trait.RUNS})
+"""The traits that a set must be made for."""
+
+SETS: dict[Sets, SetKind] = {
+    "interval": SetKind(interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MISFIT, Trait.EVENTS})),
+    "likelihood": SetKind(
+        likelihood_evidence,
+        frozenset({Trait.GAPS, Trait.DISK, Trait.MISFIT, Trait.LEARNED_REWARDS, Trait.RUNS}),
+        has_bets=True,
+        has_level_set=True,
+    ),
+    "table": SetKind(table_evidence, frozenset({Trait.TABLE, Trait.RUNS}), view=as_table, has_bets=True),
 }
 """The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""
 
@@ -113,49 +134,15 @@ def chosen_kind(
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
-    is_table = kind == TABLE
-    if model.counted.gaps is not None and (misfit or kind not in ("likelihood", "interval")):
-        wrong = Option("misfit", misfit) if misfit else Option("confidence_set", kind)
-        raise DataError(wrong, ": nothing is proved of that for looks after several steps; leave it out")
-    if model.counted.is_table and not is_table:  # also: data of a table have more pilots (``weight``)
-        unknown = ": the rows of this model are unknown, without parameters; leave it out"
-        raise DataError(Option("confidence_set", kind), unknown)
-    if is_table and model.graph.levels is not None:
-        raise DataError(Option("confidence_set", kind), ": this is for models in memory; leave it out")
-    if misfit and is_table:
-        why = ": the rows of this model are unknown, and cannot be off; leave it out"
-        seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
-        raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
-    if events is not None and kind != "interval":
-        interval = Option("confidence_set", "interval")
-        raise DataError(Option("confidence_set", kind), ": ", Option("events"), " are for ", interval)
-    if events is not None and misfit:
-        raise DataError(Option("misfit", misfit), " chooses events itself: leave out ", Option("events"))
+    options = having(bool(misfit) and Trait.MISFIT, events is not None and Trait.EVENTS)
+    SETS[kind].refuse(model.traits | options, misfit=misfit, confidence_set=kind)
     return kind
 
 
-def unknown_to_verify(question: Question, kind: Sets) -> list[str]:
-    """Return the reasons why no answer to a question has a witness, whatever the data are, in words."""
-    model = question.model.counted
+def unknown_to_verify(question: Question) -> str:
+    """Return the reason why no answer to a question has a witness, whatever the data are, or an empty text."""
     objective = reduce(Problem(question.model, question.objective)).problem.objective
-    not_plain = question.model.lift is not None or question.objective.n_steps is not None
-    unknown = {
-        "models on disk": model.graph.levels is not None,
-        "models that are seen now and then": model.gaps is not None,
-        "bounds by whole runs": question.runs is not None,
-        **(
-            {}
-            if kind != TABLE
-            else {
-                "unknown rows beside parameters": model.source is not None,
-                "rewards, steps and memory in tables that runs may leave": elsewhere_of(model) is not None
-                and (not_plain or objective.kind is not Kind.END),
-                COMPARED_TABLES: question.against is not None,
-                "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
-            }
-        ),
-    }
-    return [what for what, is_so in unknown.items() if is_so]
+    return why_not(Trait.WITNESS, objective.kind is not Kind.END and Trait.REWARDS, *question.traits)
 
 
 def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:

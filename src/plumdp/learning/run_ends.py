@@ -1,9 +1,10 @@
-"""Bounds on values by whole runs, as one of the constraints of evidence."""
+"""Bounds on values by whole runs, beside the constraints of evidence: they cut no region, and are a rung alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,18 @@ class RunEnds:
 
     question: Question
     policies: tuple[npt.NDArray[Any], ...]  # one; or two, the value of the second of which is subtracted
+    of_practice: bool  # whether it is what was done, which the policy only resembles
     lower: float
     upper: float
     error: float
     stand_alone: bool  # as the model's rows mix what chances of arms depend on
+    premises: tuple[str, ...]  # in words
+    why_not: str = ""  # why runs say nothing, in words
 
-    def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]]) -> bool:
+    def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]], *, of_practice: bool = False) -> bool:
         """Return whether these are bounds on the value of a policy, or on its difference to a second one."""
         are_same = len(self.policies) == len(policies) and all(map(np.array_equal, self.policies, policies))
-        return are_same and self.question.digest == question.digest
-
-    @property
-    def contradiction(self) -> str:
-        """Why what is assumed of the runs is wrong, whatever the model is; nothing if some value is left."""
-        if self.lower <= self.upper:
-            return ""
-        what = "value" if len(self.policies) == 1 else "difference"
-        return (
-            f"whole runs put a {what} above {self.lower:.6g} and below {self.upper:.6g}, so what is assumed of them is "
-            "wrong: they are not alike, or their order, chances or range are not as stated"
-        )
+        return are_same and self.of_practice == of_practice and self.question.digest == question.digest
 
     @property
     def intervals(self) -> None:
@@ -51,3 +44,8 @@ class RunEnds:
     def widened(self, misfit: float) -> RunEnds:
         """Return the same bounds, as they do not rest on the model's rows."""
         return self
+
+
+def silent(question: Question, policies: tuple[npt.NDArray[Any], ...], why_not: str, *, of_practice: bool) -> RunEnds:
+    """Return bounds that say nothing, and why; their share of the error is spent, whatever the log looks like."""
+    return RunEnds(question, policies, of_practice, -inf, inf, 0.0, False, (), why_not)

@@ -1,11 +1,12 @@
-"""Whole runs of announced policies as evidence: bounds on their values, and on the difference of two.
+"""Whole runs of policies that were practised as evidence: bounds on their values, and on the difference of two.
 
 They are means of what runs earned, and need nothing of the model but which states and steps count. Beside the model's
-own bounds they have a share of the error that was fixed beforehand, so that the better end of each counts.
+own bounds they have a share of the error that was fixed beforehand, so that both hold at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, nextafter
 from typing import Any
@@ -13,64 +14,129 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.error_budget import equal_parts, favoured_parts
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError, ModelError, Option, WhyNot
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
 from plumdp.confidence.sets import Counted, Evidence
-from plumdp.data.returns import Outcomes, Range, outcomes_of
-from plumdp.data.run_record import ROUNDED, WholeRuns
+from plumdp.data.practice import known_policy
+from plumdp.data.returns import Outcomes, Range, outcomes_of, range_of_returns
+from plumdp.data.run_record import ROUNDED, NoRuns, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
-from plumdp.learning.run_ends import RunEnds
+from plumdp.learning.run_ends import RunEnds, silent
 from plumdp.model.language.property import as_objective
-from plumdp.model.objectives import Objective
+from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import as_choices, check_policy
-from plumdp.model.question import Question
+from plumdp.model.policy import as_choices, check_policy, normalised
+from plumdp.model.question import PRACTICE, Question
 
 _LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
 _CHOSEN = "you chose the policy before looking at any of these runs (as you stated)"
 _NOT_ROUTED = "which policy a run has was decided without knowing more about how it would go than about any other run"
 _DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)"
-_ALONE = "bounds by whole runs rest on no probability of the model, nor on that a state tells all that matters"
-_MIXED = (
-    "bounds on policies that ran are by whole runs alone: in the same state arms were drawn with different chances, so "
-    "that rows of the model mix what these chances depend on"
-)
+_ASKED = "the question, the states and the confidence were chosen before looking at these data"
+_ONLY = "in every state there is one action alone, so that all runs follow the policy"
+_DONE = "practice is what was done in these runs, whatever it depended on"
+
+
+def with_practised_runs(question: Question, read: Callable[[ParametricMDP], WholeRuns]) -> Question:
+    """Return a question with all runs of a log, which is read for it, if its policy is what these did.
+
+    Whether that is so, and whether returns have a range, is known before any run is looked at, as is whether the
+    columns of a log show runs. Whatever else is wrong with runs, they have their share of the error, and say nothing.
+    """
+    model = question.model.counted
+    if question.runs is not None or not question.is_practised or model.graph.levels is not None or _no_range(question):
+        return question
+    try:
+        return replace(question, runs=read(model))
+    except NoRuns:
+        return question
+    except DataError as problem:
+        return replace(question, runs=WhyNot(str(problem)))
+
+
+def _no_range(question: Question) -> bool:
+    """Return whether single runs do not tell the value, or their returns have no largest and smallest number."""
+    model, graph = question.model.counted, question.model.graph
+    try:
+        objective = _on_model(question, model)
+        range_of_returns(objective, model, graph, normalised(graph, np.ones(graph.n_choices)), None)
+    except (DataError, ModelError):
+        return True
+    return bool(model.learned_rewards) or model.gaps is not None or not isinstance(objective, Reach | Reward)
 
 
 def with_runs(found: Evidence, given: Counted) -> Evidence:
-    """Return evidence with the bounds that whole runs of announced policies give, and what these rest on."""
+    """Return evidence with the bounds that whole runs of policies that were practised give."""
     asked = [question for question in given.questions if question.runs is not None]
     error = equal_parts(found.budget.error_of("run_bets", given.error), len(asked))
-    made = [_of_question(question, given.model, error) for question in asked]
-    said = dict.fromkeys(text for _, texts in made for text in texts)
-    ends = [each for all_ends, _ in made for each in all_ends]
-    alone = [_MIXED] if any(each.stand_alone for each in ends) else []
-    return replace(found, constraints=(*found.constraints, *ends), rests_on=(*found.rests_on, *said, _ALONE, *alone))
+    made = [each for question in asked for each in _of_question(question, given, error)]
+    return replace(found, constraints=(*found.constraints, *made))
 
 
-def _of_question(question: Question, model: ParametricMDP, error: float) -> tuple[list[RunEnds], list[str]]:
+def _of_question(question: Question, given: Counted, error: float) -> list[RunEnds]:
     """Return bounds on the value of a policy by its runs; or on those of two, and on their difference."""
-    runs, policies = _checked(question, model)
+    if question.is_practised:
+        return [_of_practice(question, given, error)]
+    if isinstance(question.runs, WhyNot):  # of a saved result
+        both = _policies_of(question)
+        subjects = [(each,) for each in both] + [tuple(both)] * (len(both) - 1)
+        return [silent(question, each, question.runs.reason, of_practice=False) for each in subjects]
+    runs, policies = _checked(question, given.model)
+    said = (_LABELLED, _CHOSEN)
+    return _bounds(question, given.model, runs, policies, policies, error, said)
+
+
+def _of_practice(question: Question, given: Counted, error: float) -> RunEnds:
+    """Return bounds on what was done by all runs; or why these say nothing, as nobody asked for them."""
+    graph, is_chain = question.model.graph, question.model.graph.is_chain
+    subject = graph.first_choice[:-1] if is_chain else known_policy(question, given.counts, PRACTICE)
+    about: dict[str, bool] = {"of_practice": not is_chain}
+    if isinstance(question.runs, WhyNot):
+        return silent(question, (subject,), question.runs.reason, **about)
+    followed = normalised(graph, np.ones(graph.n_choices))  # every action is one that practice may take
+    try:
+        said = (_ONLY if is_chain else _DONE, _ASKED)
+        (found,) = _bounds(question, given.model, question.runs, [subject], [followed], error, said, **about)
+    except (DataError, ModelError) as problem:
+        return silent(question, (subject,), str(problem), **about)
+    return found
+
+
+def _bounds(
+    question: Question,
+    model: ParametricMDP,
+    runs: WholeRuns,
+    policies: Sequence[npt.NDArray[Any]],
+    followed: Sequence[npt.NDArray[Any]],
+    error: float,
+    said: tuple[str, ...],
+    *,
+    of_practice: bool = False,
+) -> list[RunEnds]:
+    """Return bounds on the value of each policy, and on their difference; runs took actions of what they followed."""
+    refuse({Trait.RUNS} | model.traits & {Trait.LEARNED_REWARDS})
     objective, graph = _on_model(question, model), question.model.graph
     undrawn = replace(runs, chance=None)  # each arm is weighted, or joined with the other one, below
     parts = [undrawn.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
     made = [
         outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
-        for part, policy in zip(parts, policies, strict=True)
+        for part, policy in zip(parts, followed, strict=True)
     ]
     whole, draws = _joined(runs, made), _draws_of(runs) if len(policies) == 2 else None
     errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
     ranges = _ranges(runs, made, whole, draws, errors)
     stand_alone, ends = draws is not None and _is_mixed(runs, draws), []
+    how = () if question.is_practised else (_NOT_ROUTED if draws is None else _DRAWN,)
+    premises = (*said, *how, *assumptions_of_runs(runs, whole, objective))
     subjects = [(each,) for each in policies] + [tuple(policies)] * (len(policies) - 1)
     for share, (low, high), about in zip(errors[::-1], ranges, subjects, strict=True):
         to = whole.value if len(about) == 1 else whole.difference
-        ends.append(RunEnds(question, about, to(low, -1), to(high, 1), share, stand_alone))
-    how = _NOT_ROUTED if draws is None else _DRAWN
-    return ends, [_LABELLED, _CHOSEN, how, *assumptions_of_runs(runs, whole, objective)]
+        ends.append(RunEnds(question, about, of_practice, to(low, -1), to(high, 1), share, stand_alone, premises))
+    return ends
 
 
 def _ranges(
@@ -89,18 +155,22 @@ def _ranges(
 
 def _checked(question: Question, model: ParametricMDP) -> tuple[WholeRuns, list[npt.NDArray[Any]]]:
     """Return the runs of a question and its policies, or refuse runs that are not those of its policies."""
-    runs, graph = question.runs, question.model.graph
+    runs = question.runs
     if not isinstance(runs, WholeRuns):
         raise DataError(Option("runs", type(runs).__name__), ": give runs as read_whole_runs(model, log) returns them")
-    if model.learned_rewards:
-        raise DataError("returns of rewards that depend on parameters are not read from a log; leave the runs out")
     given = [each for each in (question.policy, question.against) if each is not None]
     runs = runs if runs.arms or runs.arm is None else runs.of(*np.unique(runs.arm))
     if len(given) != max(len(runs.arms), 1) or question.policy is None:
         raise DataError(
             'runs are those of one policy, or of two arms in the order of their policies: runs.of("A", "B")'
         )
-    return runs, [as_choices(graph, check_policy(graph, each)) for each in given]
+    return runs, _policies_of(question)
+
+
+def _policies_of(question: Question) -> list[npt.NDArray[Any]]:
+    """Return the policies of a question, of which it has one or two."""
+    graph, given = question.model.graph, (question.policy, question.against)
+    return [as_choices(graph, check_policy(graph, each)) for each in given if each is not None]
 
 
 def _on_model(question: Question, model: ParametricMDP) -> Objective:
@@ -109,8 +179,9 @@ def _on_model(question: Question, model: ParametricMDP) -> Objective:
     if memory is None:
         return question.objective
     objective = as_objective(question.objective.text, model) if question.objective.text else None
-    if objective is None or isinstance(objective, Mission) or len(memory.names) > 1:
-        raise DataError("runs do not show what a policy of this question remembers; leave the runs out")
+    is_mission = objective is None or isinstance(objective, Mission) or len(memory.names) > 1
+    refuse({Trait.RUNS, is_mission and Trait.MISSION})
+    assert objective is not None
     return objective
 
 

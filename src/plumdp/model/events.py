@@ -132,7 +132,7 @@ class Events:
 
 
 def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors: bool = False) -> Events:
-    """Return the events of a model.
+    """Return the events of a model, or of the one that its rows are counted in.
 
     Successors of one row with the same expression are one event. Where f never occurs without 1 - f in its row, it is
     the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they occur, so that
@@ -148,6 +148,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     >>> len(find_events(model)), len(find_events(model, factors=True))
     (476, 586)
     """
+    model = model.counted
     model.expressions.require_polynomials()
     rows = model.rows
     groups = _group(model, rows.representative)

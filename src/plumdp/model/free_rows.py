@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import ModelError
 from plumdp.model.check import validate
 from plumdp.model.expressions.polynomial import Polynomial
@@ -101,8 +102,7 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     ParametricMDP(25 states, 265 transitions, 80 unknown rows)
     """
     graph = model.graph
-    if graph.levels is not None or model.lift is not None:
-        raise ModelError("free rows are for models in memory whose own transitions are counted")
+    refuse({Trait.FREE_ROWS, *model.traits})
     numbers = _own_rows(model) if row is None else _checked(graph, row)
     numbers = np.where(np.diff(graph.first_transition) > 1, numbers, -1)  # one successor: the known number 1
     elsewhere = elsewhere_of(model)

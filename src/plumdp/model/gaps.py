@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.combinations import Trait, refuse
+from plumdp.base.errors import ModelError, Option
 from plumdp.base.vocabulary import AFTER
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -51,12 +52,7 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int], *, exact: str | None = 
     (('wait', 'wait, 2 steps'), ['-p + 1', 'p', '1', 'p^2 - 2*p + 1', '-p^2 + 2*p'])
     """
     require_model("with_gaps", model)
-    if model.lift is not None or model.graph.levels is not None or model.has_free_rows or model.learned_rewards:
-        raise ModelError(
-            "with_gaps takes a model of single steps in memory, whose rows are expressions; it may not have unknown "
-            "rows, learned rewards, or gaps already; if rows are unknown and all gaps are equal, let a step of the "
-            "table be this gap"
-        )
+    refuse({Trait.WITH_GAPS, model.has_free_rows and Trait.TABLE, *model.traits})
     for name in ("gap", *((AFTER, "partial") if exact else ())):
         if any(variable.casefold() == name for variable in model.graph.states):
             raise ModelError(f"with_gaps: a state variable is called {name}, as a column of a log is; rename it")
@@ -114,8 +110,7 @@ def action_after(action: str, gap: int) -> str:
 
 def refuse_gaps(function: str, model: ParametricMDP) -> None:
     """Refuse a model that is seen now and then where nothing is known of it."""
-    if model.counted.gaps is not None:
-        raise DataError(f"{function} needs every step to be seen; give it the model without gaps, and such data")
+    refuse({Trait.EVERY_STEP, *model.traits}, function)
 
 
 def is_chain(graph: Graph) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, refuse, why_not
 from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, ranges, read_only
 from plumdp.model.kernels import find_distances
@@ -47,9 +48,7 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | WhyNot:
     """Return the product with the memory that an objective needs, or that may help, or why there is none, in words."""
     if not isinstance(objective, Mission):
         return count_steps(model, objective)
-    if model.graph.levels is not None or model.graph.memory is not None:
-        kind = "is stored on disk" if model.graph.memory is None else "has memory already"
-        raise ModelError(f"{objective.text}: a mission cannot be asked about a model that {kind}")
+    refuse({Trait.MISSION, *model.traits}, objective.text)
     return objective.task.asked_of(model, objective)
 
 
@@ -105,8 +104,8 @@ def _refusal(model: ParametricMDP, objective: Objective) -> WhyNot | None:
     is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and elsewhere_of(model) is None)
     if is_idle or graph.memory is not None:
         return UNSAID
-    if graph.levels is not None:
-        return WhyNot("a model that is stored on disk has no product with a step counter")
+    if no_counter := why_not(Trait.STEP_COUNTER, *model.traits):
+        return WhyNot(no_counter)
     if not isinstance(objective, Reach | Reward):
         return WhyNot(f"steps are not counted for the objective {type(objective).__name__}")
     if isinstance(objective, Reward) and objective.discount is None and (objective.terms(graph).reward < 0).any():

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.vocabulary import Trait, having
 from plumdp.model import kernels
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import (
@@ -240,6 +241,19 @@ class ParametricMDP:
     def has_free_rows(self) -> bool:
         """Whether rows of the model are simply unknown (free), perhaps beside rows with parameters."""
         return self.expressions.n_free > 0
+
+    @property
+    def traits(self) -> frozenset[Trait]:
+        """What may not go together with something that is asked of it."""
+        counted = self.counted
+        return having(
+            self.graph.levels is not None and Trait.DISK,
+            counted.is_table and (Trait.TABLE if counted.source is None else Trait.VIEW),
+            counted.gaps is not None and Trait.GAPS,
+            bool(self.learned_rewards or counted.learned_rewards) and Trait.LEARNED_REWARDS,
+            self.lift is not None and Trait.LIFTED,
+            self.graph.memory is not None and Trait.MEMORY,
+        )
 
     @property
     def no_points(self) -> str:

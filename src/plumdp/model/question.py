@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, having, refuse
 from plumdp.base.errors import UNSAID, ModelError, WhyNot
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import count_steps, may_count_few, no_choices, with_memory
-from plumdp.model.objectives import Objective, digest
+from plumdp.model.objectives import Kind, Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy, memory_of
@@ -52,7 +53,7 @@ class Question:
     forgets: str = ""  # why policies are sought that do not count steps, though these could do better
     runs: Any = None  # whole runs of the policies (``read_whole_runs``), whose outcomes bound their values as well
     chosen_by: frozenset[str] = frozenset()  # marks of data that led to the policies, as far as these know it
-    practised: frozenset[str] = frozenset()  # "policy" or "against", if it is practice by the first data of a table
+    practised: frozenset[str] = frozenset()  # "policy" or "against", if it is practice
 
     def __post_init__(self) -> None:
         if isinstance(self.objective, str):
@@ -60,16 +61,11 @@ class Question:
                 f"{self.objective}: this is a text, not an objective; make the question with ask(text, model)"
             )
         self.objective.check_size(self.model.graph)
-        if self.runs is not None and (is_practice(self.policy) or is_practice(self.against)):
-            raise ModelError(
-                "whole runs are those of policies that are known, and practice is only how often the data take each "
-                "action: give what is done today as a policy of its own, or ask about practice without runs"
-            )
-        if self.objective.n_steps is not None and elsewhere_of(self.model) is not None:
-            raise ModelError(
-                f"{self.objective.text or 'the objective'}: runs may leave the table, so that steps must be counted; "
-                "ask the property itself, or make the question with ask(property, model)"
-            )
+        is_rival = is_practice(self.against) and Trait.PRACTICE
+        refuse({self.runs is not None and Trait.RUNS, is_rival, self.against is not None and Trait.DIFFERENCE})
+        has_exits = elsewhere_of(self.model) is not None  # a product counts steps already
+        steps = {self.objective.n_steps is not None and Trait.STEPS, has_exits and Trait.EXITS}
+        refuse(steps, self.objective.text or "the objective")
         object.__setattr__(self, "objective", settled(self.model, self.objective))
         for name in ("policy", "against"):
             given = getattr(self, name)
@@ -78,14 +74,32 @@ class Question:
                 object.__setattr__(self, name, check_policy(self.model.graph, given))
 
     @property
+    def traits(self) -> frozenset[Trait]:
+        """What may not go together with how it is answered."""
+        return self.model.traits | having(
+            elsewhere_of(self.model.counted) is not None and Trait.EXITS,
+            self.objective.n_steps is not None and Trait.STEPS,
+            self.objective.kind is Kind.AVERAGE and Trait.AVERAGE,
+            self.runs is not None and Trait.RUNS,
+            self.against is not None and Trait.DIFFERENCE,
+        )
+
+    @property
     def has_policies(self) -> bool:
         """Whether it is about policies that were given."""
         return self.policy is not None or self.against is not None
 
     @property
+    def is_practised(self) -> bool:
+        """Whether its policy is what was done, so that all runs of a log are runs of it."""
+        is_asked = is_practice(self.policy) or "policy" in self.practised
+        return self.against is None and (is_asked or (self.policy is None and self.model.graph.is_chain))
+
+    @property
     def announced(self) -> dict[str, str]:
         """The policies that it is about, by their names here: "practice" of first data, or one that was given."""
-        names = (name for name in ("policy", "against") if getattr(self, name) is not None)
+        there = {name for name in ("policy", "against") if getattr(self, name) is not None}
+        names = sorted(there | self.practised, reverse=True)
         return {name: PRACTICE if name in self.practised else "given" for name in names}
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import write_whole
+from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import ModelError
 from plumdp.base.json_values import parsed
 from plumdp.model.assemble import cut_space
@@ -61,7 +61,7 @@ def write_description(folder: Path, about: Description, types: Mapping[str, tupl
 def open_stored(folder: Path) -> ParametricMDP:
     """Return the model in a folder, whose arrays are read when they are used."""
     try:
-        description = parsed((folder / DESCRIPTION).read_bytes())
+        description = parsed(read_whole(folder / DESCRIPTION))
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder}: this is not the folder of a stored model ({error})") from None
     if not isinstance(description, dict) or description.get("format") != _FORMAT:

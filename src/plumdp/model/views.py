@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.base.vocabulary import Trait
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.free_rows import free_rows
@@ -81,7 +82,7 @@ def is_best_as_table(model: ParametricMDP) -> bool:
     counted = model.counted
     if counted.is_table:
         return True
-    if model.learned_rewards or counted.learned_rewards or model.graph.levels is not None:
+    if model.traits & {Trait.LEARNED_REWARDS, Trait.DISK}:
         return False
     if not counted.has_free_rows:
         return counted.space.dimension > MANY and not ties_rows(counted)

@@ -110,7 +110,7 @@ class OnlineRecord:
     @property
     def bound(self) -> float:
         """The certified value of the safe policy: at least this for max, at most for min."""
-        return self.certificate.bound
+        return self.certificate.claim.bound
 
     @property
     def gap(self) -> float:
@@ -193,7 +193,7 @@ def learn_online(
     while True:
         began = perf_counter()
         before = update = _update(model, state, question, confidence, precision, before)
-        if SolverStatus.INTERRUPTED in (update.optimistic.status, update.certificate.solver):
+        if SolverStatus.INTERRUPTED in (update.optimistic.status, update.certificate.how.solver):
             raise KeyboardInterrupt  # a checkpoint has the last complete update, so that learning can go on from there
         state = replace(state, seconds=state.seconds + perf_counter() - began)
         if path is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from plumdp.base.edge import write_whole
+from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.model.language.property import as_objective
@@ -101,7 +101,7 @@ def read_record(path: str | Path) -> OnlineRun:
     OnlineRun(0 records, 0 episodes, Pmax=? [ F x=1 ])
     """
     try:
-        content = parsed(Path(path).read_bytes())
+        content = parsed(read_whole(Path(path)))
         if content["schema"] != SCHEMA:
             raise DataError(f"it has the schema {content['schema']}, not {SCHEMA}")
         records = tuple(

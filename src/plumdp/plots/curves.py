@@ -27,7 +27,7 @@ from plumdp.plots.style import (
     patch,
     plain_ticks,
 )
-from plumdp.result.findings import Rung
+from plumdp.result.findings import Relaxed
 
 WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means
@@ -41,7 +41,7 @@ _ROOM = 0.36  # on either side of the bars, for numbers, relative to the width o
 
 def draw_ladder(
     axes: Any,
-    rungs: Sequence[Rung],
+    rungs: Sequence[Relaxed],
     *,
     objective: str,
     estimate: float | Sequence[float | None] | None = None,
@@ -96,12 +96,12 @@ def draw_difference(axes: Any, comparison: Mapping[str, Any], *, objective: str)
     return axes.figure
 
 
-def _bar(name: str, ends: Any) -> Rung:
+def _bar(name: str, ends: Any) -> Relaxed:
     lower, upper = python_value(ends)
-    return Rung(name, lower, upper, str(Status.CERTIFIED))
+    return Relaxed(name, lower, upper, str(Status.CERTIFIED))
 
 
-def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]:
+def _view(rungs: Sequence[Relaxed], others: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the axis, with room for numbers beside the bars."""
     ends = [end for rung in rungs for end in (rung.lower, rung.upper) if isfinite(end)]
     ends += [value for value in others if isfinite(value)]
@@ -115,7 +115,7 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
     return low - _ROOM * width, high + _ROOM * width
 
 
-def _draw_rung(axes: Any, rung: Rung, height: int, low: float, high: float) -> None:
+def _draw_rung(axes: Any, rung: Relaxed, height: int, low: float, high: float) -> None:
     """Draw a bar with its numbers. An end that is infinite is an arrow, and words say so."""
     colour = _LOOKS[Status(rung.status)][0]
     if rung.lower == -inf and rung.upper == inf:
@@ -142,18 +142,18 @@ def _beside(axes: Any, number: str, at: float, height: int, side: int, aligned: 
     )
 
 
-def _digits(rung: Rung) -> int:
+def _digits(rung: Relaxed) -> int:
     """Return the number of digits that tell the two bounds apart."""
     width, size = rung.upper - rung.lower, max(abs(rung.lower), abs(rung.upper))
     return min(max(3 + floor(log10(size / width)), 4), 6) if isfinite(width) and 0 < width <= size else 4
 
 
-def _label(rung: Rung) -> str:
+def _label(rung: Relaxed) -> str:
     name = WORDS.get(rung.relaxation, rung.relaxation)
     return f"{name}\n(model contradicted)" if rung.status == Status.CONTRADICTED else name
 
 
-def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> None:
+def _keep_probabilities(axes: Any, rungs: Sequence[Relaxed], objective: str) -> None:
     """Let the axis of a probability have no ticks below 0 or above 1."""
     if is_probability(objective) and all(rung.lower >= -1e-9 and rung.upper <= 1 + 1e-9 for rung in rungs):
         low, high = axes.get_xlim()
@@ -161,7 +161,7 @@ def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> Non
         axes.set_xticks([tick for tick in ticks if max(low, -1e-9) <= tick <= min(high, 1 + 1e-9)])
 
 
-def _legend_of_rungs(axes: Any, rungs: Sequence[Rung], has_dots: bool, has_truth: bool) -> None:
+def _legend_of_rungs(axes: Any, rungs: Sequence[Relaxed], has_dots: bool, has_truth: bool) -> None:
     looks = dict.fromkeys(_LOOKS[Status(rung.status)] for rung in rungs)
     handles = [mark(label, colour, line="-", width=5) for colour, label in looks]
     if has_dots:

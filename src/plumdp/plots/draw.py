@@ -20,7 +20,7 @@ from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import DOTS, require_format, styled, svg_of
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
-from plumdp.result.findings import Findings, Outline
+from plumdp.result.findings import Findings, Outline, relaxed_of, require_own
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.telling_variables import telling_variables
 
@@ -108,7 +108,7 @@ def draw(
             of, Certificate, f"draw takes a certificate before findings: draw({kind!r}, certificate, findings)"
         )
         require_kind(findings, Findings, "draw takes findings, which explain returns, after the certificate")
-        of.require_own(findings)
+        require_own(of, findings)
     options = {"truth": truth, "x": x, "y": y, "fixed": fixed}
     given = {name: value for name, value in options.items() if value is not None}
     other = next((name for name in given if name not in _OPTIONS.get(kind, ())), None)
@@ -122,7 +122,9 @@ def _ladder(axes: Any, of: Any, findings: Findings | None, *, truth: float | Non
     if isinstance(of, Certificate) and findings is not None:
         if not findings.ladder:
             raise DataError("this result has no ladder: it was saved without, or no bound is claimed")
-        return draw_ladder(axes, findings.ladder, objective=of.objective, estimate=of.estimated_value, truth=truth)
+        return draw_ladder(
+            axes, findings.ladder, objective=of.claim.objective, estimate=of.beside.estimated_value, truth=truth
+        )
     of = [of] if isinstance(of, Certificate) else of
     require_kind(of, (Sequence, Mapping), "draw('ladder', certificates) takes certificates")
     shown = list(of.values() if isinstance(of, Mapping) else of)
@@ -130,9 +132,12 @@ def _ladder(axes: Any, of: Any, findings: Findings | None, *, truth: float | Non
         raise DataError("certificates: there are none to draw; give those that compare returns")
     for each in shown:
         require_kind(each, Certificate, "draw('ladder', certificates) takes certificates")
-    names = list(of) if isinstance(of, Mapping) else [each.relaxation for each in shown]
-    rungs = [replace(each.rung, relaxation=name) for each, name in zip(shown, names, strict=True)]
-    asked, dots = " / ".join(sorted({each.objective for each in shown})), [each.estimated_value for each in shown]
+    names = list(of) if isinstance(of, Mapping) else [each.how.relaxation for each in shown]
+    rungs = [replace(relaxed_of(each), relaxation=name) for each, name in zip(shown, names, strict=True)]
+    asked, dots = (
+        " / ".join(sorted({each.claim.objective for each in shown})),
+        [each.beside.estimated_value for each in shown],
+    )
     return draw_ladder(axes, rungs, objective=asked, estimate=dots, truth=truth)
 
 
@@ -142,18 +147,18 @@ def _region(axes: Any, of: Any, findings: Findings | None, *, truth: Mapping[str
     if not shown:
         raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
     point = None if truth is None else {name: float(value) for name, value in truth.items()}
-    return draw_region(axes, shown, of.parameters, truth=point)
+    return draw_region(axes, shown, of.rests_on.parameters, truth=point)
 
 
 def _box_of(certificate: Certificate) -> tuple[Outline, ...]:
     """Return the box around the region of one or two parameters, and the estimate."""
-    names, ends = tuple(certificate.parameters), tuple(certificate.parameters.values())
+    names, ends = tuple(certificate.rests_on.parameters), tuple(certificate.rests_on.parameters.values())
     if len(names) > 2:
         keeps = f"a certificate keeps the bounds of its {len(names)} parameters, and not their region"
         raise DataError(f"{keeps}: {_with_findings('region')}")
     if not names:
         return ()
-    point = [certificate.estimate.get(name) for name in names]
+    point = [certificate.beside.estimate.get(name) for name in names]
     first, second = (point[0], point[-1] if len(names) == 2 else 0.0)
     estimate = None if first is None or second is None else (first, second)
     return (Outline((names[0], names[1] if len(names) == 2 else ""), estimate, (ends[0], ends[-1]), (), ()),)
@@ -221,10 +226,11 @@ def _difference(axes: Any, of: Any, findings: Findings | None) -> Any:
     if not isinstance(of, Certificate):
         _require_shown_as("difference", of, "draw('difference', found) takes what difference or improve returns")
     between = of.difference if hasattr(of, "difference") else of  # that of an improvement
-    asked = between.objective if isinstance(between, Certificate) else between.first.objective
-    if not between.comparison:
+    asked = (of if isinstance(of, Certificate) else between.first).claim.objective
+    told = of.comparison.difference if isinstance(of, Certificate) else between.comparison
+    if not told:
         raise DataError("this certificate has no comparison: give what difference or improve returned")
-    return draw_difference(axes, between.comparison, objective=asked)
+    return draw_difference(axes, told, objective=asked)
 
 
 def _net_benefit(axes: Any, of: Any, findings: Findings | None) -> Any:

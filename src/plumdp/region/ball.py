@@ -11,16 +11,10 @@ import numpy as np
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
-from plumdp.region.shapes import Polytope, Region
+from plumdp.region.shapes import Region
 
-_MAX_STEPS = 300
-_TOLERANCE = 1e-3  # of the squared radius
-_FLAT = 1e-12  # width relative to the largest coordinate, below which an ellipsoid is not tried
 _ATTEMPTS = 4  # to scale a factor
 _LOOSE = 0.999  # a factor that could be smaller than this share of itself is scaled
-_CUT = 1.5  # how much wider than the region an ellipsoid is for another one to be tried
-_SHARES = (0.9, 0.75, 0.5, 0.25)
-_GRID = {1: 1, 2: 64, 3: 24, 4: 10, 5: 6}  # steps along a side of the cube, by the number of parameters
 _MAX_DEFECT = 1e-3  # of an inverse that is trusted
 
 
@@ -85,96 +79,6 @@ def _around_enclosed(region: Enclosed, n_parameters: int) -> Ball:
     return _around_ellipsoid(region.ellipsoid, n_parameters)
 
 
-@ball_around.register
-def _around_polytope(region: Polytope, n_parameters: int) -> Ball:
-    """Return about the smallest ellipsoid around the vertices, enlarged until it is proved to hold the polytope.
-
-    If that fails, or is larger, it is the ball around the box.
-    """
-    box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
-    if n_parameters not in _GRID:
-        return box
-    region.graph.enumerate_all()
-    points = region.graph.found.points[: region.graph.found.n[0], :n_parameters] * region.scale[:n_parameters]
-    guess = smallest_ellipsoid(points)
-    ball = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
-    return box if ball is None or _is_larger(ball, box) else ball
-
-
-def smaller_ball(region: Region, ball: Ball) -> Ball | None:
-    """Return another ball around a region, of a smaller volume, if half-spaces cut much of the first, else None.
-
-    It is smaller where the box around the region is narrow, at the price of being wider elsewhere.
-    """
-    n = len(ball.centre)
-    widths = (region.upper - region.lower)[:n]
-    if n not in _GRID or not (2 * np.sqrt((ball.factor**2).sum(axis=1)) > _CUT * widths).any():
-        return None
-    try:
-        guess = _both(ball, ball_around_box(region.lower[:n], region.upper[:n]))
-    except np.linalg.LinAlgError:  # NumPy's own, of a matrix that floats cannot invert
-        return None
-    smaller = None if guess is None else _fitted_by_cover(region, n, *guess)
-    return None if smaller is None or _is_larger(smaller, ball) else smaller
-
-
-def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:
-    """Return about the smallest ellipsoid, of some that hold the intersection of two balls.
-
-    A point of both has λ |F⁻¹(v - c)|² + (1 - λ) |G⁻¹(v - m)|² <= 1, for every λ between 0 and 1.
-    """
-    least_volume, smallest = np.inf, None
-    (c, first), (m, second) = ((ball.centre, np.linalg.inv(ball.factor @ ball.factor.T)) for ball in (one, other))
-    for share in _SHARES:
-        matrix = share * first + (1 - share) * second
-        inverse = np.linalg.inv(matrix)
-        centre = inverse @ (share * first @ c + (1 - share) * second @ m)
-        apart = share * (c - centre) @ first @ (c - centre) + (1 - share) * (m - centre) @ second @ (m - centre)
-        square = 1 - float(apart)
-        volume = np.linalg.slogdet(inverse)[1] + len(c) * np.log(max(square, UNDERFLOW))
-        # an estimate: the ball that is returned is proved to hold the region by _fitted_by_cover
-        if square > 0 and volume < least_volume:
-            least_volume, smallest = volume, (centre, _root((inverse + inverse.T) / 2 * square))
-    return smallest
-
-
-def _fitted_by_cover(region: Region, n: int, centre: FloatArray, factor: FloatArray) -> Ball | None:
-    """Return the ball of a factor, scaled until supports of the region in many directions prove that it holds it."""
-    directions, cosine = _cover(n, _GRID[n])
-
-    def reach(inverse: FloatArray, gamma: float) -> float:
-        objectives = np.zeros((len(directions), len(region.names)))
-        objectives[:, :n] = directions @ inverse
-        # u·G(v - c) is at most h for all directions u of the cover, so that |G(v - c)| is at most h / cosine
-        most = -region.minimise(-objectives) - objectives[:, :n] @ centre
-        largest = np.maximum(np.abs(region.lower), np.abs(region.upper))[:n] + np.abs(centre)
-        size = np.linalg.norm(np.abs(inverse) @ largest)
-        return float((most.max() + 2 * gamma * size) / cosine)
-
-    return fitted(centre, factor, reach)
-
-
-def _cover(n: int, n_steps: int) -> tuple[FloatArray, float]:
-    """Return directions of length at least one, and a bound from below on the cosine of the angle to the nearest one.
-
-    They are a grid on the surface of the cube [-1, 1]ⁿ, divided by their lengths. A ray leaves the cube in a point that
-    is no further from the grid than δ, half a step times the root of n - 1. Both are at least one away from the middle,
-    so that the sine of their angle is at most δ. So if u·y <= h for all directions u, |y| <= h / sqrt(1 - δ²).
-    """
-    ticks = np.linspace(-1, 1, n_steps + 1)
-    grid = np.stack(np.meshgrid(*[ticks] * n, indexing="ij"), axis=-1).reshape(-1, n)
-    surface = grid[np.abs(grid).max(axis=1) == 1]
-    lengths = np.sqrt((surface**2).sum(axis=1))
-    sine = np.sqrt(n - 1) / n_steps
-    return surface / lengths[:, None] * (1 + 1e-15), float(np.sqrt(1 - sine**2)) * (1 - 1e-14)
-
-
-def _is_larger(one: Ball, other: Ball) -> bool:
-    """Return whether a ball has the larger volume, up to rounding."""
-    first, second = (np.linalg.slogdet(ball.factor)[1] for ball in (one, other))
-    return bool(first > second)
-
-
 def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:
     """Return the ball of a multiple of a factor that is proved to hold a set, or None if floats cannot tell.
 
@@ -207,37 +111,6 @@ def _root(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
     root: FloatArray = vectors * np.sqrt(np.maximum(values, 1e-30 * np.abs(values).max(initial=0)))
     return root
-
-
-def smallest_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Return about the centre and factor of the smallest ellipsoid around points (n, d), or None if they are flat.
-
-    By Khachiyan's method (1996), weights of the points move towards the one that is furthest out.
-    """
-    n, d = points.shape
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle, scale = (low + high) / 2, (high - low) / 2
-    if not (scale > _FLAT * np.abs(points).max(axis=0)).all():
-        return None
-    x = (points - middle) / scale
-    lifted, weights = np.column_stack([x, np.ones(n)]), np.full(n, 1 / n)
-    try:
-        for _ in range(_MAX_STEPS):
-            inverse = np.linalg.inv((lifted * weights[:, None]).T @ lifted)
-            distance = np.einsum("ij,jk,ik->i", lifted, inverse, lifted)
-            worst = int(distance.argmax())
-            excess = distance[worst] - (d + 1)
-            if excess <= _TOLERANCE * (d + 1):
-                break
-            step = excess / ((d + 1) * (distance[worst] - 1))
-            weights *= 1 - step
-            weights[worst] += step
-        centre = weights @ x
-        spread = d * ((x * weights[:, None]).T @ x - np.outer(centre, centre))
-        factor = np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError:
-        return None
-    return middle + scale * centre, scale[:, None] * factor
 
 
 @dataclass(frozen=True)

@@ -38,19 +38,20 @@ class Conflict:
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
     numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
     findings: tuple[str, ...] = ()  # where model and data differ and what to try, in words, by tests of all rows
-    of_runs: str = ""  # why what is assumed of whole runs is wrong, whatever the model is
     is_over_time: bool = False  # whether rows changed, so that all data together say nothing about now
+    is_of_memory: bool = False  # whether rows have no law at all, as they depend on what came before in a run
 
     def __repr__(self) -> str:
         return one_line(self, str(self))
 
     def __str__(self) -> str:
-        return "; ".join([*filter(None, [self.of_runs]), *self.numbers, *self.findings, *self._unfit()])
+        first, then = (self.numbers, self.findings) if self.leaves_bounds else (self.findings, self.numbers)
+        return "; ".join([*first, *then, *self._unfit()])
 
     @property
     def leaves_bounds(self) -> bool:
-        """Whether bounds on the graph alone are claimed: not if rows changed, or runs are not as assumed."""
-        return not self.is_over_time and not self.of_runs
+        """Whether bounds on the graph alone are claimed: not if rows changed or remember."""
+        return not (self.is_over_time or self.is_of_memory)
 
     def _unfit(self) -> list[str]:
         """Return a description of the intervals that exclude each other, if any do."""

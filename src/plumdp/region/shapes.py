@@ -13,7 +13,8 @@ from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.space import independent_blocks
 from plumdp.model.text import number_of, one_line
 from plumdp.region.half_spaces import Contradiction, essential_part
-from plumdp.region.vertices import MANY, VertexGraph, VertexTable, vertex_table
+from plumdp.region.vertex_table import VertexTable
+from plumdp.region.vertices import MANY, VertexGraph, vertex_table
 
 
 class Region(Protocol):

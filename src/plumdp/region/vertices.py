@@ -23,8 +23,6 @@ counts where g·e[i] >= 0, and elsewhere p is in the bounding box, which gives t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +31,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.region import kernels, vertex_kernels
 from plumdp.region.kernels import LEVEL, MAX_STEPS
+from plumdp.region.vertex_table import VertexTable
 
 MANY = 9  # variables from which on vertices are not kept to find minima
 _MAX_BYTES = 2**27  # what the edges of all vertices may take
@@ -169,29 +168,6 @@ class VertexGraph:
         self.found = new
 
 
-@dataclass(frozen=True, eq=False)
-class VertexTable:
-    """The vertices of a polytope in variables divided by ``scale``, by which an objective g is multiplied first.
-
-    With ``|g|`` the sum of absolute values and ``slope[i] = g @ edges[v, i]``, for every g and every vertex v, the
-    number ``g @ vertices[v] - margin[v] |g| - sum of max(0, -slope[i] - LEVEL |g|) reach[v, i]``, calculated in floats
-    in any order, is never above the minimum of ``g @ x``. At the best vertex no slope is below ``-LEVEL |g|``, and the
-    sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex. A negative number means that it
-    is not known, and the walk ends. (``LEVEL`` is that of ``kernels.py``.)
-    """
-
-    scale: FloatArray  # (d), powers of two
-    vertices: FloatArray  # (n, d)
-    edges: FloatArray  # (n, d, d): directions of length one
-    neighbours: IntArray  # (n, d)
-    margin: FloatArray  # (n)
-    reach: FloatArray  # (n, d)
-    is_complete: bool  # whether memory allowed for all vertices
-
-    def __len__(self) -> int:
-        return len(self.vertices)
-
-
 def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper: FloatArray) -> VertexTable:
     """Return all vertices of a graph, for a polytope within a (scaled) box."""
     is_complete = graph.enumerate_all()
@@ -209,26 +185,6 @@ def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper
         read_only(reach),
         is_complete,
     )
-
-
-def joined_tables(tables: Sequence[VertexTable | None], d: int) -> tuple[VertexTable, IntArray]:
-    """Return several tables, of at most ``d`` variables each, as one, and the number of the table of each vertex.
-
-    Variables that a table does not have are there and do nothing: its vertices and edges are zero in them.
-    """
-    present = [(number, table) for number, table in enumerate(tables) if table is not None]
-    n = sum(len(table) for _, table in present)
-    vertices, edges, neighbours = np.zeros((n, d)), np.zeros((n, d, d)), np.full((n, d), -1, dtype=np.int32)
-    margin, reach, number_of_vertex = np.zeros(n), np.zeros((n, d)), np.zeros(n, dtype=np.int32)
-    start = 0
-    for number, table in present:
-        end, k = start + len(table), table.vertices.shape[1]
-        vertices[start:end, :k], edges[start:end, :k, :k] = table.vertices, table.edges
-        neighbours[start:end, :k] = np.where(table.neighbours >= 0, table.neighbours + start, -1)
-        margin[start:end], reach[start:end, :k], number_of_vertex[start:end] = table.margin, table.reach, number
-        start = end
-    table = VertexTable(np.ones(d), vertices, edges, neighbours, margin, reach, is_complete=False)
-    return table, number_of_vertex
 
 
 def _safety(

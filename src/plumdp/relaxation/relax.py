@@ -8,6 +8,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, having, why_not
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT
 from plumdp.base.vocabulary import RELAXATION_WORDS, Relaxation
@@ -181,6 +182,11 @@ class RelaxationMethod:
         """Whether nature picks points of the region, rather than probabilities within intervals."""
         return "expression" in self.looser
 
+    @property
+    def traits(self) -> frozenset[Trait]:
+        """What may not go together with a model."""
+        return having(self.needs_parameters and Trait.OF_PARAMETERS, self.picks_points and Trait.OF_POINTS)
+
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
     "interval": RelaxationMethod(
@@ -220,21 +226,11 @@ RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
 """One entry per relaxation, from loose to tight."""
 
 
-def refusal(relaxation: Relaxation, model: ParametricMDP) -> str:
-    """Return the reason why a model has no such relaxation, or an empty text."""
-    method, counted = RELAXATIONS[relaxation], model.counted
-    if method.needs_parameters and counted.is_table:
-        are = "are unknown, without parameters" if counted.source is None else "are treated as unknown"
-        other = "" if counted.source is None else ", or the confidence set 'likelihood'"
-        return f"the rows of this model {are}; choose 'interval' or 'coupled'{other}"
-    return f"{model.no_points}; choose 'expression'" if method.picks_points and model.graph.levels is not None else ""
-
-
 def relaxations_of(model: ParametricMDP, bounds: Evidence) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are of a model and a set, from loose to tight."""
     has_intervals = bounds.intervals is not None
     names = (name for name, method in RELAXATIONS.items() if has_intervals or not method.needs_intervals)
-    return tuple(name for name in names if not refusal(name, model))
+    return tuple(name for name in names if not any(why_not(each, *model.traits) for each in RELAXATIONS[name].traits))
 
 
 def _for_each_row(model: ParametricMDP, bounds: Evidence, region: Region) -> IntervalMDP:

@@ -19,7 +19,8 @@ from plumdp.model.text import number_of
 from plumdp.region.half_spaces import Contradiction, affine_forms, essential_part, in_variables
 from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
 from plumdp.region.shapes import Polytope
-from plumdp.region.vertices import VertexGraph, VertexTable, vertex_table
+from plumdp.region.vertex_table import VertexTable
+from plumdp.region.vertices import VertexGraph, vertex_table
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.row_regions import RowKind, RowPolytopes, distinct_rows
 

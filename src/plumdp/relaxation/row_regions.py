@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
-from plumdp.region.vertices import VertexTable, joined_tables
+from plumdp.region.vertex_table import VertexTable
 
 OUTSIDE, CUT = 1, 2
 
@@ -177,3 +178,23 @@ def distinct_rows(first: Indices, expression: Indices, upper: FloatArray) -> tup
                 sets.append(key)
         of_row[rows] = number[inverse.reshape(-1)]
     return sets, of_row
+
+
+def joined_tables(tables: Sequence[VertexTable | None], d: int) -> tuple[VertexTable, IntArray]:
+    """Return several tables, of at most ``d`` variables each, as one, and the number of the table of each vertex.
+
+    Variables that a table does not have are there and do nothing: its vertices and edges are zero in them.
+    """
+    present = [(number, table) for number, table in enumerate(tables) if table is not None]
+    n = sum(len(table) for _, table in present)
+    vertices, edges, neighbours = np.zeros((n, d)), np.zeros((n, d, d)), np.full((n, d), -1, dtype=np.int32)
+    margin, reach, number_of_vertex = np.zeros(n), np.zeros((n, d)), np.zeros(n, dtype=np.int32)
+    start = 0
+    for number, table in present:
+        end, k = start + len(table), table.vertices.shape[1]
+        vertices[start:end, :k], edges[start:end, :k, :k] = table.vertices, table.edges
+        neighbours[start:end, :k] = np.where(table.neighbours >= 0, table.neighbours + start, -1)
+        margin[start:end], reach[start:end, :k], number_of_vertex[start:end] = table.margin, table.reach, number
+        start = end
+    table = VertexTable(np.ones(d), vertices, edges, neighbours, margin, reach, is_complete=False)
+    return table, number_of_vertex

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.data.cut_offs import WHAT_TO_DO, CutStep, told
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.plots.draw import cells_in
@@ -29,11 +30,13 @@ from plumdp.reporting.sections import (
     what_limits,
 )
 from plumdp.result.certificate import Certificate
+from plumdp.result.facts import verdict
 from plumdp.result.findings import Findings
 from plumdp.result.printing import outward
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10
+_MOST_STEPS = 24  # in which runs are cut off
 _PANELS = 12  # of residuals
 _CELLS = 60  # values of a variable in a picture of residuals
 _FAINT = 2.0  # nats: residuals with less are not shown
@@ -61,11 +64,13 @@ _KINDS: dict[Kind, str] = {
 
 def data(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section on data: how many rows were used, and why others were not."""
-    quality = certificate.data_quality
+    quality = certificate.rests_on.data_quality
     if quality is None:
         return None
     steps = number_of(quality.steps, "step")
-    intro = [f"The claim rests on {steps}." if certificate.claims_bounds else f"The data have {steps} of the model."]
+    intro = [
+        f"The claim rests on {steps}." if certificate.claim.claims_bounds else f"The data have {steps} of the model."
+    ]
     if quality.absence:
         intro = [sentence(quality.absence)]
     report = quality.report
@@ -76,9 +81,21 @@ def data(certificate: Certificate, findings: Findings) -> Section | None:
     header = ("rows", "number", "meaning", "examples")
     kinds = [kind for kind in KINDS if report.rows[kind]]
     rows = [(kind, f"{report.rows[kind]:,}", _KINDS[kind], "; ".join(report.worst.get(kind, ()))) for kind in kinds]
-    return Section(
-        "data", "The data", intro, tables=[TableOf("data-table", "Rows of the log", header, rows, ("number",))]
-    )
+    tables = [TableOf("data-table", "Rows of the log", header, rows, ("number",))]
+    if notable := report.cut_offs.notable():
+        intro.append(sentence(f"{told(notable)}; {WHAT_TO_DO}"))
+        tables.append(_cut_steps(notable))
+    return Section("data", "The data", intro, tables=tables)
+
+
+def _cut_steps(steps: Sequence[CutStep]) -> TableOf:
+    """Return the steps in which many runs are cut off."""
+    rows = [
+        (f"{each.step}", f"{each.n_begun:,}", f"{each.n_cut:,}", f"{100 * each.n_cut / each.n_begun:.2g} %")
+        for each in steps[:_MOST_STEPS]
+    ]
+    header = ("step", "runs that began it", "cut off in it", "share")
+    return TableOf("cut-off-table", "Steps in which runs are cut off", header, rows, header)
 
 
 def _summary(report: IngestionReport) -> str:
@@ -90,19 +107,19 @@ def _summary(report: IngestionReport) -> str:
 
 def test(certificate: Certificate, findings: Findings) -> Section | None:
     """Return whether the data contradict the model, and where they differ."""
-    (verdict, _), found = certificate.verdict, findings.residuals
-    if not verdict and not found:
+    (tested, _), found = verdict(certificate.claim, certificate.rests_on, certificate.beside), findings.residuals
+    if not tested and not found:
         return None
-    intro = [sentence(verdict)] if verdict else []
-    if certificate.p_value is None and not certificate.claims_bounds:
+    intro = [sentence(tested)] if tested else []
+    if certificate.beside.p_value is None and not certificate.claim.claims_bounds:
         intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
-    if verdict and certificate.p_value is not None:
+    if tested and certificate.beside.p_value is not None:
         intro.append(
-            f"The p-value is {outward(certificate.p_value, 1, 2)}. The test is anytime-valid: it holds however often "
-            "you look and whenever the data stopped, and 1 means no evidence against the model. A right model has a "
+            f"The p-value is {outward(certificate.beside.p_value, 1, 2)}. The test is anytime-valid: it holds however "
+            "often you look, whenever the data stopped, and 1 means no evidence against the model. A right model has a "
             "p-value below 0.001 at most once in 1,000."
         )
-    points = [] if certificate.reason else list(found.get("diagnosis", ()))  # which are said above
+    points = [] if certificate.claim.reason else list(found.get("diagnosis", ()))  # which are said above
     if found.get("suspicion"):
         points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
@@ -142,7 +159,7 @@ def _in_words(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def policy(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the policy as a map and as a table that can be searched, unless there is only one."""
-    if certificate.is_of_chain:
+    if certificate.claim.is_of_chain:
         return None
     columns = {name: _in_words(values) for name, values in certificate.policy.listed().items()}
     n_rows, thing = len(next(iter(columns.values()))), "row" if certificate.policy.weights is not None else "state"
@@ -180,9 +197,11 @@ def provenance(certificate: Certificate, findings: Findings) -> Section:
         "numpy": "version of NumPy",
     }
     last = list(titles)
-    entries = sorted(_flat(certificate.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1)
+    entries = sorted(
+        _flat(certificate.rests_on.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1
+    )
     rows = [(titles.get(name, name), text) for name, text in entries]
-    seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
+    seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.how.seconds.items())
     rows.append(("time", seconds))
     table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)
     return Section("provenance", "Provenance", tables=[table], is_folded=True)

@@ -21,10 +21,12 @@ from plumdp.model.language.words import is_probability, threshold_in_words, valu
 from plumdp.model.text import number_of
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
-from plumdp.result.certificate import Certificate
-from plumdp.result.findings import Findings
+from plumdp.result.certificate import Certificate, assumptions_of, fingerprint_of
+from plumdp.result.facts import rung_facts, verdict
+from plumdp.result.findings import Findings, require_own
 from plumdp.result.folder import require_file
 from plumdp.result.printing import approximately, percent, plain_bounds, plain_number
+from plumdp.result.rungs import Ground
 from plumdp.watching.watch import Watch
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}
@@ -68,10 +70,10 @@ class Front:
 
 def front_of(certificate: Certificate, *, title: str, system: str, author: str, watch: Watch | None = None) -> Front:
     """Return the texts of the first screen of a certificate's report."""
-    value = value_in_words(certificate.objective, system=system)
-    answer = certificate.answer
+    value = value_in_words(certificate.claim.objective, system=system)
+    answer = certificate.comparison.answer
     question = threshold_in_words(answer["question"], system=system) or answer["question"] if answer else ""
-    compared = certificate.comparison
+    compared = certificate.comparison.difference
     if compared:  # whoever compares two policies asks which is better, and for bounds on one of them only then
         margin = f", or worse by no more than {plain_margin(compared['margin'])}" if compared["margin"] else ""
         question = "Is {} better than {}{}?".format(*compared["names"], margin)
@@ -85,7 +87,7 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str, 
         wanted=_wanted(certificate),
         rests_on=_rests_on(certificate),
         would_be_false=_would_be_false(certificate),
-        assumptions=[text for label, text in certificate.premises() if label == "assuming"],
+        assumptions=assumptions_of([certificate]),
     )
 
 
@@ -100,8 +102,8 @@ def front_of_net_benefit(found: NetBenefit, title: str, system: str, author: str
         standing="",
         question="",
         verdict="",
-        wanted=f"Net benefit: the willingness to pay times {found.strategies[0].effect.objective}, "
-        f"less {found.strategies[0].cost.objective}.",
+        wanted=f"Net benefit: the willingness to pay times {found.strategies[0].effect.claim.objective}, "
+        f"less {found.strategies[0].cost.claim.objective}.",
         rests_on=_rests_on(first),
         would_be_false=_would_be_false(first),
         assumptions=found.assumptions,
@@ -111,7 +113,7 @@ def front_of_net_benefit(found: NetBenefit, title: str, system: str, author: str
 def _date(certificate: Certificate) -> str:
     """Return the day of the certificate, as people write it."""
     try:
-        day = datetime.fromisoformat(certificate.provenance.get("date", ""))
+        day = datetime.fromisoformat(certificate.rests_on.provenance.get("date", ""))
     except ValueError:
         return ""
     return f"{day.day} {day:%B %Y}"
@@ -130,71 +132,76 @@ def _standing(certificate: Certificate, watch: Watch) -> str:
 
 def _claim(certificate: Certificate, value: str) -> str:
     """Return the claim in one sentence, with numbers as people write them."""
-    if certificate.status != Status.CERTIFIED or not certificate.claims_bounds:
+    if certificate.status != Status.CERTIFIED or not certificate.claim.claims_bounds:
         return certificate.headline
-    share = is_probability(certificate.objective)
+    share = is_probability(certificate.claim.objective)
     low, high = plain_bounds(certificate.lower, certificate.upper, is_probability=share)
-    under = "" if certificate.is_of_chain else f", under {_policy(certificate)}"
+    under = "" if certificate.claim.is_of_chain else f", under {_policy(certificate)}"
     value = value or "the value"
     how_sure = percent(certificate.confidence)
-    unit = f" {certificate.unit}" if certificate.unit else ""
+    unit = f" {certificate.claim.unit}" if certificate.claim.unit else ""
     lies = f"is {low}{unit}" if low == high else f"is between {low} and {high}{unit}"
-    return f"With a confidence of {how_sure}, {value} {lies}{under}."
+    if_right = ", if the model is right," if certificate.claim.is_after_runs else ","
+    return f"With a confidence of {how_sure}{if_right} {value} {lies}{under}."
 
 
 def _policy(certificate: Certificate) -> str:
-    told = certificate.comparison
+    told = certificate.comparison.difference
     if told:
         return str(told["names"][told.get("policy") == "second"])
-    if certificate.options.get("practice"):
+    if certificate.how.options.get("practice"):
         return "practice, what the data do"
-    return "the policy that was given" if certificate.options.get("policy") == "given" else "the best policy found"
+    return "the policy that was given" if certificate.how.options.get("policy") == "given" else "the best policy found"
 
 
 def _wanted(certificate: Certificate) -> str:
     """Return which values are good ones if policies differ, and the estimate, in one line."""
-    said = [] if certificate.is_of_chain else [f"Wanted: {_WANTED[certificate.direction]}."]
-    if "estimate" in dict(certificate.facts()):
-        share = is_probability(certificate.objective)
-        estimate = plain_number(certificate.estimated_value or 0.0, 0, is_probability=share)
+    said = [] if certificate.claim.is_of_chain else [f"Wanted: {_WANTED[certificate.claim.direction]}."]
+    if "estimate" in dict(certificate.page().facts):
+        share = is_probability(certificate.claim.objective)
+        estimate = plain_number(certificate.beside.estimated_value or 0.0, 0, is_probability=share)
         said.append(f"Best estimate: about {estimate}, where the data are most likely; this is not a bound.")
-    if certificate.approximate is not None and certificate.claims_bounds:
-        said.append(sentence(f"Approximately {approximately(certificate.approximate)}"))
-    if certificate.narrower:
-        said.append(sentence(certificate.to_narrow))
+    if certificate.beside.approximate is not None and certificate.claim.claims_bounds:
+        said.append(sentence(f"Approximately {approximately(certificate.beside.approximate)}"))
+    if certificate.how.narrower and certificate.claim.ground == Ground.ROWS:
+        said.append(sentence(certificate.how.to_narrow))
     return " ".join(said)
 
 
 def _rests_on(certificate: Certificate) -> list[str]:
     """Return the grounds of the claim: data, model and model test."""
-    points, quality = [], certificate.data_quality
+    points, quality = [], certificate.rests_on.data_quality
     if quality is not None:
         rejected = 0 if quality.report is None else quality.report.rejected
         left_out = f"; {number_of(rejected, 'row')} of the log could not be used" if rejected else ""
         points.append(f"Data: {number_of(quality.steps, 'step')} of the system{left_out}.")
-    facts = dict(certificate.facts())
+    facts = dict(certificate.page().facts)
     if "elsewhere" in facts:
         points.append(sentence(facts["elsewhere"]))
-    unknown = [name for name, _ in zip(certificate.parameters, range(4), strict=False)]
-    more = len(certificate.parameters) - len(unknown)
+    unknown = [name for name, _ in zip(certificate.rests_on.parameters, range(4), strict=False)]
+    more = len(certificate.rests_on.parameters) - len(unknown)
     if unknown:
         named = ", ".join(unknown) + (f" and {more:,} more" if more else "")
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
-    if certificate.verdict[0]:
-        points.append(sentence(f"a test of the model: {certificate.verdict[0]}"))
-    if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
+    points += [sentence(f"{label}: {text}") for label, text in rung_facts(certificate.claim.rungs)]
+    tested, _ = verdict(certificate.claim, certificate.rests_on, certificate.beside)
+    if tested:
+        points.append(sentence(f"a test of the model: {tested}"))
+    if certificate.status == Status.CERTIFIED and certificate.claim.guarantee == Guarantee.ANYTIME:
         points.append(
             "It is valid even if you looked at the data while collecting them and stopped when you liked; what was "
             "asked, and how, was decided before."
         )
-    if certificate.misfit:
-        points.append(f"It allows for rows of the model that are off by {certificate.misfit:g} in total variation.")
+    if certificate.rests_on.misfit:
+        points.append(
+            f"It allows for rows of the model that are off by {certificate.rests_on.misfit:g} in total variation."
+        )
     return points
 
 
 def _would_be_false(certificate: Certificate) -> str:
     """Return the sentence before the list of assumptions."""
-    if not certificate.assumptions:
+    if not certificate.rests_on.assumptions:
         return ""
     chance = f"{100 * (1 - certificate.confidence):.6g} %"
     luck = f"otherwise only by bad luck, with a probability of at most {chance}"
@@ -248,11 +255,11 @@ _ONE_FOUND = _Look("vacuous", "–", "Nothing to compare", warning="one policy w
 
 def _look_of(certificate: Certificate) -> _Look:
     """Return the look of a certificate. For a comparison, it shows whether that is decided."""
-    told, is_claim = certificate.comparison, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
+    told, is_claim = certificate.comparison.difference, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
     if not told or not is_claim:
         return _LOOKS[certificate.status]
     lower, upper = python_value(told["difference"])
-    is_open = Standing.UNKNOWN in standings(lower, upper, told["margin"], direction=certificate.direction)
+    is_open = Standing.UNKNOWN in standings(lower, upper, told["margin"], direction=certificate.claim.direction)
     return _UNDECIDED if is_open else _LOOKS[Status.CERTIFIED]
 
 
@@ -306,7 +313,7 @@ def write_report(
         require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
         assert findings is not None
         if watch is not None and (
-            watch.certificate is None or watch.certificate.fingerprint != certificate.fingerprint
+            watch.certificate is None or fingerprint_of(watch.certificate) != fingerprint_of(certificate)
         ):
             raise DataError("the watch is not of this certificate: give what watch(…, certificate=…) returned for it")
         text = render(certificate, findings, title=title, system=system, author=author, watch=watch)
@@ -323,13 +330,13 @@ def render(
     watch: Watch | None = None,
 ) -> str:
     """Return the report of a certificate as HTML."""
-    certificate.require_own(findings)
+    require_own(certificate, findings)
     made = [section for make in SECTIONS if (section := make(certificate, findings)) is not None]
     front, look = front_of(certificate, title=title, system=system, author=author, watch=watch), _look_of(certificate)
     if watch is not None:
         made.insert(0, watch_section(watch))
         look = _WITHDRAWN if watch.status in ("alarm", "contradicted") else look
-    return _page(certificate, front, look, made, bounds=certificate.bounds_picture)
+    return _page(certificate, front, look, made, bounds=certificate.page().picture)
 
 
 def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:

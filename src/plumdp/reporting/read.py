@@ -6,16 +6,16 @@ A result without findings is explained again from the model and the counts in it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import read_steadily
+from plumdp.base.edge import MOST_BYTES, read_steadily, read_whole
 from plumdp.base.errors import DataError, require_path
 from plumdp.base.json_values import Finite, Share, digest, parsed, python_value, read_as
 from plumdp.base.progress import working
@@ -30,6 +30,7 @@ from plumdp.model.named_policy import action_column
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import ask, may_narrow, narrowed
 from plumdp.result.certificate import SCHEMA, Certificate
+from plumdp.result.claim import contradicted
 from plumdp.result.data_file import read_data
 from plumdp.result.findings import Findings
 from plumdp.result.folder import (
@@ -71,18 +72,18 @@ _Columns: TypeAlias = Mapping[str, Literal["truth", "integer", "text", "share"]]
 
 
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
-    """Return the certificate in a folder that ``Certificate.save`` or ``plumdp certify -o`` wrote.
+    """Return the certificate in a folder that ``write_result`` or ``plumdp certify -o`` wrote.
 
     Files that were changed since are refused. With the model that the result is about, its policy can be valued and
     simulated again; without it, the policy can be asked for actions, and written.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, certify, simulate
+    >>> from plumdp import case_study, certify, simulate, write_result
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> certificate = certify(study.model, counts, study.objective)
     >>> with TemporaryDirectory() as folder:
-    ...     certificate.save(f"{folder}/result")
+    ...     write_result(certificate, f"{folder}/result")
     ...     again = read_result(f"{folder}/result")
     >>> again.lower == certificate.lower, again.policy.action(money=10, step=0)
     (True, 'bet5')
@@ -103,7 +104,9 @@ def _read(folder: Path, model: ParametricMDP | None) -> Certificate:
             _require_unchanged(folder / name, content)
     policy = _read_policy(folder, content, model)
     has_rival = model is not None and RIVAL in content["hashes"]
-    return replace(certificate, policy=policy, rival=read_policy(policy.graph, folder / RIVAL) if has_rival else None)
+    rival = read_policy(policy.graph, folder / RIVAL) if has_rival else None
+    claim, comparison = replace(certificate.claim, policy=policy), replace(certificate.comparison, rival=rival)
+    return replace(certificate, claim=claim, comparison=comparison)
 
 
 def read_findings(path: str | Path) -> Findings | None:
@@ -129,7 +132,8 @@ def numbered_results(folder: Path) -> list[Path]:
 
 def _certificate_from(content: dict[str, Any]) -> Certificate:
     """Return the certificate that ``Certificate.to_dict`` made this of, without its policy; others are refused."""
-    read_as({"lower": float | None, "upper": float | None, "columns": _Columns, "provenance": {"model": str}}, content)
+    origin = dict.fromkeys(("model", "counts", "objective"), str)
+    read_as({"lower": float | None, "upper": float | None, "columns": _Columns, "provenance": origin}, content)
     lower, upper = python_value(content["lower"]), python_value(content["upper"])
     if (lower is None) != (upper is None) or (lower is not None and lower > upper):
         raise DataError(f"the bounds {lower} and {upper} are not a lower and an upper one")
@@ -140,19 +144,26 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
         kinds = {key: kind for key, kind in others.items() if key in read_as({}, told[name], name)}
         read_as({**kinds, **(needed if told[name] else {})}, told[name], name)
     narrower, quality = read_as(str, content.get("narrower", ""), "narrower"), _quality(content.get("data_quality"))
-    given = {
-        **told,
+    given: dict[str, Any] = {
         "policy": None,
         "rival": None,
         "lower": -inf if lower is None else lower,
         "upper": inf if upper is None else upper,
-        "is_over_time": lower is None and not (quality and quality.contradicting),
+        "claims_bounds": lower is not None,
+        "contradiction": "",
         "data_quality": quality,
         "narrower": (narrower,) if narrower else (),
         "budget": tuple(read_as(Mapping[str, Fraction], content.get("budget"), "budget").items()),
+        "options": told["options"],
+        "answer": told["answer"],
+        "difference": told["comparison"],
     }
-    certificate: Certificate = read_as(Certificate, content, given=given, optional=("visible_error",))
-    return certificate
+    made = {}
+    for name, kind in get_type_hints(Certificate).items():
+        own = {each.name: given[each.name] for each in fields(kind) if each.name in given}
+        made[name] = read_as(kind, content, given=own, optional=("visible_error", "ground", "rungs"))
+    certificate = Certificate(**made)
+    return replace(certificate, claim=contradicted(certificate.claim, certificate.how, certificate.rests_on))
 
 
 def _quality(content: Any) -> DataQuality | None:
@@ -167,7 +178,9 @@ def _read_certificate(folder: Path) -> tuple[dict[str, Any], Certificate]:
     file = folder / CERTIFICATE
     if not folder.is_dir() or not file.is_file():
         problem = f"has no {CERTIFICATE}" if folder.is_dir() else "is not a folder"
-        raise DataError(f"{folder} {problem}: give the folder of a result, as plumdp certify -o or save() writes it")
+        raise DataError(
+            f"{folder} {problem}: give the folder of a result, as plumdp certify -o or write_result writes it"
+        )
     content: dict[str, Any] = _parsed(file, _bytes_of(file))
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:
@@ -193,7 +206,7 @@ def _changed(file: Path) -> DataError:
 
 def _bytes_of(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_whole(file, 2**31 if file.name == DATA else MOST_BYTES)
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
 
@@ -225,7 +238,7 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
         )
-    question = ask(content["objective"], model, memory=content["options"].get("memory", False))
+    question = ask(content["objective"], model, memory=content.get("options", {}).get("memory", False))
     has_steps = [*content["columns"]][len(model.graph.states)] != action_column(model.graph)
     if has_steps and may_narrow(question):  # the product with all actions is too large, and the file has the policy's
         question = narrowed(question, read_kept(file, model.graph, no_choices(model, question.objective)))
@@ -280,11 +293,12 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     do not follow from these is refused.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, certify, simulate
+    >>> from plumdp import case_study, certify, simulate, write_result
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> with TemporaryDirectory() as folder:
-    ...     certify(study.model, counts, study.objective).save(f"{folder}/result", model=study.model, counts=counts)
+    ...     certificate = certify(study.model, counts, study.objective)
+    ...     write_result(certificate, f"{folder}/result", model=study.model, counts=counts)
     ...     certificate, findings = explain_result(f"{folder}/result", parts=["policy"])
     >>> findings.variables
     ('money', 'step')

@@ -15,8 +15,9 @@ from plumdp.plots.style import svg_of
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result.advice import CHOICE_COLUMNS, choice_cells
 from plumdp.result.certificate import Certificate
-from plumdp.result.findings import Findings, Rung
+from plumdp.result.findings import Findings, Relaxed
 from plumdp.result.printing import outward, plain_bounds, plain_number
+from plumdp.result.rungs import Ground
 from plumdp.watching.watch import Watch
 
 _LABELS = {  # for those who do not see the picture
@@ -78,7 +79,7 @@ def net_benefit_section(found: NetBenefit) -> Section:
     rows = []
     for each in found.strategies:
         best = found.printed_ends(each.best) if each.best else ("not known", "")
-        rows.append([each.name, *best, *(" to ".join(one.printed_bounds) for one in (each.effect, each.cost))])
+        rows.append([each.name, *best, *(" to ".join(one.claim.printed_bounds) for one in (each.effect, each.cost))])
     drawn = InlinePicture(svg_of(draw("net benefit", found).figure, label="net benefits by willingness to pay"))
     rules = [f"{each.name}: {each.policy.short_rules}" for each in found.strategies if each.policy.short_rules]
     table = TableOf("policies", "policies that were compared", header, rows, numeric=header[1:])
@@ -127,20 +128,24 @@ _LONG = 20  # rows of a table that can be searched
 
 def methods(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section on methods: bounds with all digits, and the parts of the error."""
-    facts = dict(certificate.facts())
-    if not certificate.claims_bounds:
+    facts = dict(certificate.page().facts)
+    if not certificate.claim.claims_bounds:
         return None
     points = [
-        f"Asked: {certificate.objective or 'an objective made in Python, without a text'}",
+        f"Asked: {certificate.claim.objective or 'an objective made in Python, without a text'}",
         certificate.headline,
-        *([f"{certificate.answer['question']}: {certificate.answer['sentence']}"] if certificate.answer else []),
+        *(
+            [f"{certificate.comparison.answer['question']}: {certificate.comparison.answer['sentence']}"]
+            if certificate.comparison.answer
+            else []
+        ),
         f"Confidence set: {facts['confidence set']}.",
         f"Relaxation: {facts['relaxation']}.",
     ]
     points += [f"Left the table: {facts['elsewhere']}."] if "elsewhere" in facts else []
     if "jointly" in facts:
         points.append(f"This certificate {facts['jointly']}.")
-    rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.budget]
+    rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.how.budget]
     note = f"What the error of {100 * (1 - certificate.confidence):.6g} % is spent on:"
     tables = [TableOf("budget-table", "Error budget", ("part", "share"), rows, ("share",), note)] if rows else []
     return Section("how", "How the bounds were found", (), points, tables=tables, is_folded=True)
@@ -148,8 +153,8 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
 
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section that says why nothing, or less than was asked, is certified."""
-    texts = findings_in(certificate.reason)
-    quality = certificate.data_quality
+    texts = findings_in(certificate.claim.reason)
+    quality = certificate.rests_on.data_quality
     if quality is not None and quality.report is not None and quality.contradicting:
         texts = [*quality.report.reasons(CONTRADICTING), ToTry.of("add these steps to the model, or correct the rows")]
     if not texts:
@@ -162,7 +167,7 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
 
 def better(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section on the difference to another policy."""
-    told = certificate.comparison
+    told = certificate.comparison.difference
     if not told:
         return None
     ends = {name: python_value(told[name]) for name in ("first", "second", "difference")}
@@ -206,16 +211,16 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     )
 
 
-def _bounds(rung: Rung) -> tuple[str, str]:
+def _bounds(rung: Relaxed) -> tuple[str, str]:
     return outward(rung.lower, -1), outward(rung.upper, 1)
 
 
-def _width(rung: Rung) -> str:
+def _width(rung: Relaxed) -> str:
     return outward(rung.upper - rung.lower, 1, 3)
 
 
-def _meaning(rung: Rung, certificate: Certificate) -> str:
-    if certificate.is_of_table and rung.relaxation == "coupled":
+def _meaning(rung: Relaxed, certificate: Certificate) -> str:
+    if certificate.how.is_of_table and rung.relaxation == "coupled":
         return "rows that no bet on the value of the policy excludes, within their intervals"
     return next((method.meaning for name, method in RELAXATIONS.items() if name == rung.relaxation), "")
 
@@ -244,16 +249,16 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
 
 def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section on the parameters."""
-    if not certificate.parameters:
+    if not certificate.rests_on.parameters:
         return None
-    shown = list(certificate.parameters.items())[:_MOST_PARAMETERS]
+    shown = list(certificate.rests_on.parameters.items())[:_MOST_PARAMETERS]
     rows = []
     for name, (low, high) in shown:
-        guess = certificate.estimate.get(name)
+        guess = certificate.beside.estimate.get(name)
         shown_guess = "" if guess is None else plain_number(guess, 0, is_probability=False)
         rows.append((name, *plain_bounds(low, high, is_probability=False), shown_guess))
     header = ("parameter", "lower", "upper", "estimate")
-    left_out = len(certificate.parameters) - len(shown)
+    left_out = len(certificate.rests_on.parameters) - len(shown)
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
@@ -303,49 +308,53 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def limits(certificate: Certificate, findings: Findings) -> list[str]:
-    """Return the sources of uncertainty, largest first."""
-    if certificate.status in CONTRADICTIONS:
+    """Return the sources of uncertainty of what the model says, largest first."""
+    if certificate.status in CONTRADICTIONS or certificate.claim.ground != Ground.ROWS:
         return []
     parts = _parts_of_gap(certificate)
     parts += _tighter(certificate, findings.ladder)
-    if certificate.not_coupled and certificate.is_of_table:
+    if certificate.how.not_coupled and certificate.how.is_of_table:
         parts.append(
-            f"There are no bets on the value of this policy: {certificate.not_coupled}. The bounds let each row be "
+            f"There are no bets on the value of this policy: {certificate.how.not_coupled}. The bounds let each row be "
             "anywhere within its intervals, which is safe but looser."
         )
-    elif certificate.not_coupled:
+    elif certificate.how.not_coupled:
         parts.append(
-            f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds allow "
+            f"There are no bounds with one point for all states: {certificate.how.not_coupled}. The bounds allow "
             "other parameters in each state, which is safe but looser."
         )
-    if certificate.not_in_likelihood:
+    if certificate.how.not_in_likelihood:
         keyword = 'confidence_set="interval", on the command line --confidence-set interval'
-        parts.append(f"The likelihood ignores {certificate.not_in_likelihood}.")
+        parts.append(f"The likelihood ignores {certificate.how.not_in_likelihood}.")
         parts.append(f"On new data, bounds may be tighter with {keyword}.")
-    if certificate.misfit:
-        off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
+    if certificate.rests_on.misfit:
+        off = f"The bounds allow for rows that are off by {certificate.rests_on.misfit:g}"
         parts.append(f"{off}: this costs width that no amount of data wins back.")
-    if certificate.jointly:
-        others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
+    if certificate.rests_on.jointly:
+        others = (
+            "1 other property"
+            if len(certificate.rests_on.jointly) == 1
+            else f"{len(certificate.rests_on.jointly)} other properties"
+        )
         parts.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
-    if certificate.remark:
-        parts.append(f"About the policy: {certificate.remark}.")
-    if certificate.left_out:
-        parts.append(f"Some of what the data say was left out: {certificate.left_out}.")
-    if certificate.solver != "converged":
-        parts.append(f"The solver ended before its bounds met ({certificate.solver}).")
+    if certificate.beside.remark:
+        parts.append(f"About the policy: {certificate.beside.remark}.")
+    if certificate.how.left_out:
+        parts.append(f"Some of what the data say was left out: {certificate.how.left_out}.")
+    if certificate.how.solver != "converged":
+        parts.append(f"The solver ended before its bounds met ({certificate.how.solver}).")
     return parts
 
 
 def _parts_of_gap(certificate: Certificate) -> list[str]:
-    total = sum(certificate.gap.values())
+    total = sum(certificate.beside.gap.values())
     if not total or total == float("inf"):
         return []
-    ordered = sorted(certificate.gap.items(), key=lambda part: -part[1])
+    ordered = sorted(certificate.beside.gap.items(), key=lambda part: -part[1])
     width, points = certificate.upper - certificate.lower, ""
-    if is_probability(certificate.objective) and width >= _PER_CENT:
+    if is_probability(certificate.claim.objective) and width >= _PER_CENT:
         width, points = 100 * width, " percentage points"
-    words = _PARTS_OF_TABLES if certificate.is_of_table else _PARTS
+    words = _PARTS_OF_TABLES if certificate.how.is_of_table else _PARTS
     return [f"The bounds are {outward(width, 1, 3)}{points} apart."] + [
         f"{100 * part / total:.3g} % of that is {words[name]}."
         for name, part in ordered
@@ -353,15 +362,15 @@ def _parts_of_gap(certificate: Certificate) -> list[str]:
     ]
 
 
-def _tighter(certificate: Certificate, ladder: Sequence[Rung]) -> list[str]:
+def _tighter(certificate: Certificate, ladder: Sequence[Relaxed]) -> list[str]:
     """Return the relaxation that certifies a better value than this one, if there is one."""
-    sign = 1 if certificate.direction == "max" else -1
+    sign = 1 if certificate.claim.direction == "max" else -1
     best = max(ladder, key=lambda rung: sign * _bound(rung, sign), default=None)
-    if best is None or not sign * _bound(best, sign) > sign * certificate.bound:
+    if best is None or not sign * _bound(best, sign) > sign * certificate.claim.bound:
         return []
     between = f"between {outward(best.lower, -1)} and {outward(best.upper, 1)}"
     return [f'The relaxation "{best.relaxation}" certifies a better policy from the same data: {between}.']
 
 
-def _bound(rung: Rung, sign: int) -> float:
+def _bound(rung: Relaxed, sign: int) -> float:
     return rung.lower if sign > 0 else rung.upper

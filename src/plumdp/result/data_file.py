@@ -19,6 +19,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.edge import most_bytes
 from plumdp.base.errors import DataError, ModelError, fault_of
 from plumdp.base.json_values import parsed
@@ -42,15 +43,14 @@ PROBLEMS = (  # of files that others may have written
     *(OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, EOFError),
     *(NotImplementedError, BadZipFile, zlib.error, MemoryError),
 )
-_KINDS = "state|label|state reward|choice reward|moment|coin|coin expression"
+_KINDS = "state|label|state reward|choice reward|moment|coin|coin expression|context"
 _KNOWN = re.compile(rf"({'|'.join(_GRAPH)}|expression|counts|pilot|time|about|({_KINDS}) \d+|reward_\d+_\d+)\.npy")
 _MOST_MEMBERS = 10_000
 
 
 def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionCounts) -> None:
     """Write a model and the counts of its transitions; a model on disk is too large for that, and is refused."""
-    if model.graph.levels is not None:
-        raise DataError("a model that is stored on disk is not copied into a result: leave out model and counts")
+    refuse({Trait.COPIED, *model.traits})
     graph, pilot = model.graph, counts.pilot
     arrays: Arrays = {name: getattr(graph, name) for name in _GRAPH} | {"expression": model.expression}
     arrays |= {f"state {i}": values for i, values in enumerate(graph.states.values())}
@@ -64,6 +64,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
     arrays |= reward_columns(counts)
     if counts.time is not None:
         arrays["time"] = counts.time.entries
+    arrays |= {f"context {i}": np.array(each.cells) for i, each in enumerate(counts.contexts)}
     for i, reward in enumerate(model.rewards.values()):
         if reward.learned is not None:
             arrays |= {f"coin {i}": reward.learned.coin, f"coin expression {i}": reward.learned.expression}
@@ -115,6 +116,8 @@ def difference(path: Path, model: ParametricMDP, counts: TransitionCounts) -> st
         names, parts = sorted({*file.files, *other.files} - {"about"}), (file, other)
         same = {name: all(name in part for part in parts) and np.array_equal(file[name], other[name]) for name in names}
         about, told = (json.loads(part["about"].tobytes()) for part in parts)
+    if not {"contexts", "no_contexts"} & about.keys():  # those of older files
+        same, told = ({name: each[name] for name in each if "context" not in name} for each in (same, told))
     same |= {name: about.get(name) == value for name, value in told.items() if name not in ("report", "parts", "pilot")}
     return next((name for name, is_same in same.items() if not is_same), "")
 
@@ -208,7 +211,8 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
     n_moments = None if about["pilot"] is None else len(about["pilot"]["lengths"])
     names = ["counts", *([] if n_moments is None else ["pilot", *(f"moment {i}" for i in range(n_moments))])]
     seen = [Seen.from_columns(arrays[name], i, arrays) for i, name in enumerate(names)]
-    return counts_from(graph, about, seen, None if about.get("time") is None else arrays["time"])
+    cells = [arrays[f"context {i}"] for i in range(len(about.get("contexts", ())))]
+    return counts_from(graph, about, seen, None if about.get("time") is None else arrays["time"], cells)
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:

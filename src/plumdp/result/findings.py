@@ -10,20 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value, read_as
+from plumdp.result.certificate import Certificate, fingerprint_of
 
 Point = tuple[float, float]
 SCHEMA = "plumdp/findings/1"
 
 
 @dataclass(frozen=True)
-class Rung:
+class Relaxed:
     """The bounds that one relaxation certifies from the same data."""
 
     relaxation: str
     lower: float
     upper: float
     status: str
+
+
+def relaxed_of(certificate: Certificate) -> Relaxed:
+    """Return the rung of a certificate in a ladder of relaxations."""
+    by_model = certificate.claim.rungs[-1] if certificate.claim.rungs else certificate.claim
+    return Relaxed(certificate.how.relaxation, by_model.lower, by_model.upper, str(by_model.status))
 
 
 @dataclass(frozen=True)
@@ -101,12 +109,12 @@ class _Cells:
 class Findings:
     """Explanations of a certificate; parts that were not requested, or have no answer, are empty.
 
-    ``explain`` makes them from what was learned; they are plain data, which ``Certificate.save`` keeps and
+    ``explain`` makes them from what was learned; they are plain data, which ``write_result`` keeps and
     ``write_report`` shows.
     """
 
     about: str  # the fingerprint of the certificate
-    ladder: tuple[Rung, ...] = ()  # from loose to tight
+    ladder: tuple[Relaxed, ...] = ()  # from loose to tight
     outlines: tuple[Outline, ...] = ()
     expressions: tuple[ExpressionRow, ...] = ()  # those that matter most come first
     n_expressions: int = 0  # unknown ones in the model
@@ -123,7 +131,7 @@ class Findings:
     def from_dict(cls, content: Any) -> Findings:
         """Return the findings that ``to_json`` wrote, from parsed JSON; anything else is refused.
 
-        >>> findings = Findings("6c1f", ladder=(Rung("coupled", 0.5, float("inf"), "certified"),), n_expressions=3)
+        >>> findings = Findings("6c1f", ladder=(Relaxed("coupled", 0.5, float("inf"), "certified"),), n_expressions=3)
         >>> Findings.from_dict(json.loads(findings.to_json())) == findings
         True
         """
@@ -142,3 +150,9 @@ _RESIDUALS: Mapping[str, Any] = {
     "residuals": tuple[_Residual, ...],
     "cells": tuple[_Cells, ...],
 }
+
+
+def require_own(certificate: Certificate, findings: Findings) -> None:
+    """Refuse the findings about another certificate."""
+    if findings.about != fingerprint_of(certificate):
+        raise DataError("these findings are about another certificate: give those that explain made of this one")

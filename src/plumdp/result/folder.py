@@ -6,38 +6,74 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Protocol
+from typing import Any
 
 from plumdp.base.edge import is_left, replacing, unwritable
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.json_values import digest
-from plumdp.data.counts import TransitionCounts
-from plumdp.model.parametric import ParametricMDP
+from plumdp.data.counts import TransitionCounts, counts_of
+from plumdp.data.log import Log
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.result.certificate import Certificate
 from plumdp.result.data_file import write_data
-from plumdp.result.findings import Findings
-from plumdp.result.policy_table import PolicyTable
+from plumdp.result.findings import Findings, require_own
 
 CERTIFICATE, POLICY, RIVAL, FINDINGS = "certificate.json", "policy.csv", "rival.csv", "findings.json"
 DATA, REPORT, WITNESS = "data.npz", "report.html", "witness.json"
 
 
-class Saveable(Protocol):
-    """The files of a certificate in a folder."""
+def write_result(
+    certificate: Certificate,
+    path: str | Path,
+    findings: Findings | None = None,
+    *,
+    model: ParametricMDP | None = None,
+    counts: TransitionCounts | Log | None = None,
+    witness: str = "",
+    force: bool = False,
+) -> None:
+    """Write a certificate and its policy to a new folder, which ``read_result`` opens again.
 
-    @property
-    def policy(self) -> PolicyTable:
-        """The policy, which becomes a file of its own."""
+    Parameters
+    ----------
+    findings
+        What ``explain`` returned, if it was asked: kept as well.
+    model, counts
+        What the certificate follows from, kept as well, so that ``plumdp report`` can explain the result later.
+    witness
+        What ``decisions.make_witness`` returned: kept as well, so that others can check the result.
+    force
+        Replace a folder that holds an earlier result.
 
-    @property
-    def rival(self) -> PolicyTable | None:
-        """The policy that it is compared with, if there is one, which becomes a file as well."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything else, ready for JSON."""
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, certify, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_result(certify(study.model, counts, study.objective), Path(folder) / "result")
+    ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
+    ['certificate.json', 'policy.csv']
+    """
+    require_kind(certificate, Certificate, "write_result takes a certificate first")
+    if findings is not None:
+        require_kind(findings, Findings, "write_result takes findings, which explain returns, after the path")
+        require_own(certificate, findings)
+    if (model is None) != (counts is None):
+        raise DataError("model and counts are kept together: give both, or neither")
+    data = None
+    if model is not None and counts is not None:
+        require_model("write_result", model)
+        data = model, counts_of(counts)
+        sizes = [certificate.rests_on.provenance.get(name) for name in ("expressions", "steps")]
+        if sizes != [model.fingerprint, f"{data[1].total}"]:
+            raise DataError("the certificate rests on another model or other counts: give what was certified")
+    write_results([(certificate, findings)], path, data=data, witnesses=[witness] if witness else (), force=force)
 
 
 def write_results(
-    results: Sequence[tuple[Saveable, Findings | None]],
+    results: Sequence[tuple[Certificate, Findings | None]],
     path: str | Path,
     *,
     data: tuple[ParametricMDP, TransitionCounts] | None = None,
@@ -50,15 +86,6 @@ def write_results(
 
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. Each
     certificate carries hashes of all files, beside those of the counts and of the model.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, certify, simulate
-    >>> study = case_study("betting:5")
-    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
-    >>> with TemporaryDirectory() as folder:
-    ...     write_results([(certify(study.model, counts, study.objective), None)], Path(folder) / "result")
-    ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
-    ['certificate.json', 'policy.csv']
     """
     target = Path(path)
     require_folder(target, force=force)
@@ -120,14 +147,14 @@ def _try(target: Path, folder: Path) -> None:
 
 
 def _write_files(
-    certificate: Saveable,
+    certificate: Certificate,
     findings: Findings | None,
     data: tuple[ParametricMDP, TransitionCounts] | None,
     folder: Path,
 ) -> None:
     certificate.policy.to_csv(folder / POLICY)
-    if certificate.rival is not None:
-        certificate.rival.to_csv(folder / RIVAL)
+    if certificate.comparison.rival is not None:
+        certificate.comparison.rival.to_csv(folder / RIVAL)
     if findings is not None:
         (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
     if data is not None:

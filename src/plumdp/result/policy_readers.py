@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.edge import is_sheet, meant, read_whole
 from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
 from plumdp.model.graph import BoolArray, Graph
@@ -116,7 +117,7 @@ POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], npt.NDArray[Any]]] = 
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return read_whole(Path(path)).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as a policy: {error}") from None
 
@@ -130,7 +131,8 @@ def read_table(path: str | Path) -> dict[str, npt.NDArray[Any]]:
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise DataError(f"{path}: row {number} has {len(row)} values, but there are {len(header)} columns")
-    return {name: np.array([row[place] for row in rows], dtype=object) for place, name in enumerate(header)}
+    read = meant if is_sheet(path) else str
+    return {read(name): np.array([read(row[place]) for row in rows], dtype=object) for place, name in enumerate(header)}
 
 
 def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> Codes:

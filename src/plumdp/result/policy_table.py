@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,15 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.edge import replacing
+from plumdp.base.edge import read_whole, write_rows
 from plumdp.base.errors import DataError, require_kind, require_path
+from plumdp.base.json_values import parsed
 from plumdp.data.observing import Observe, Places
-from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.graph import ELSEWHERE, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import action_column, policy_by_name, share_column
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import as_choices, check_policy, likeliest
 from plumdp.model.text import as_pandas, as_polars, html_table, number_of, one_line
-from plumdp.model.unmodelled_exits import ELSEWHERE
 from plumdp.relaxation.intervals import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
 from plumdp.result.policy_rules import DecisionTree, memory_after, memory_tree, python_of, rules_of, tree_of
@@ -223,7 +221,8 @@ class PolicyTable:
     def to_csv(self, path: str | Path) -> None:
         """Write one line per state, its variables and the action; or per action that may be drawn, with its share.
 
-        States in which a table from a log knows no action have no line: there is nothing to choose.
+        States in which a table from a log knows no action have no line: there is nothing to choose. In a file that is
+        called ``….sheet.csv``, an apostrophe stands before texts that a spreadsheet would run, such as ``=1+1``.
         """
         write_columns(path, self.listed())
 
@@ -280,10 +279,7 @@ class PolicyTable:
 
 def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write columns of equal length as a CSV file, with their names in the first line."""
-    with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
 def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) -> PolicyTable:
@@ -320,8 +316,8 @@ def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) 
 def _marks_beside(path: Path) -> frozenset[str]:
     """Return the marks of the data of a policy whose file is part of a result."""
     try:
-        return marks_of(json.loads(path.with_name("certificate.json").read_text(encoding="utf-8"))["provenance"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return marks_of(parsed(read_whole(path.with_name("certificate.json")))["provenance"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return frozenset()  # there is none, or it is none of ours
 
 

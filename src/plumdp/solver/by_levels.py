@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import ModelError
 from plumdp.base.threads import n_threads
 from plumdp.model.graph import (
@@ -242,9 +243,6 @@ def _require_solvable(imdp: IntervalMDP, objective: Objective) -> Levels:
     assert levels is not None
     if imdp.region is not None or imdp.known_support:
         raise ModelError("a model that is stored on disk is solved within intervals whose transitions may vanish")
-    if objective.n_steps is not None or objective.kind not in _KINDS:
-        raise ModelError(
-            "a model that is stored on disk is solved level by level: ask without a number of steps and without a "
-            "discount, since every run passes each level once anyway"
-        )
+    is_of_levels = objective.n_steps is None and objective.kind in _KINDS
+    refuse({Trait.DISK, not is_of_levels and Trait.STEPS})
     return levels

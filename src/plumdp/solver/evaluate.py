@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.threads import run_parallel
 from plumdp.model.graph import Indices
 from plumdp.model.objectives import Nature, Objective
@@ -79,8 +79,7 @@ def _evaluate_stored(
     imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
 ) -> list[Solution]:
     """Return certified values for each nature on a model on disk, whose policies have one choice for each state."""
-    if policy.dtype.kind == "f":
-        raise ModelError("of a model that is stored on disk, give a policy as the number of a choice for each state")
+    refuse({Trait.DISK, policy.dtype.kind == "f" and Trait.DRAWS})
     asked = reduce(Problem(imdp, objective))
     solutions = evaluate_levels(imdp, policy, asked.problem.objective, natures, precision)
     return [asked.invert(solution) for solution in solutions]

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.rounding import ULP
 from plumdp.model.expressions.polynomial import polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -41,12 +41,7 @@ def draw(problem: Problem[MDP]) -> Reduction[MDP] | None:
     weights, graph = problem.policy, problem.mdp.graph
     if weights is None or weights.dtype.kind != "f":
         return None
-    if problem.objective.kind is Kind.DISCOUNTED:
-        raise ModelError(
-            "a policy that draws its choices cannot be evaluated with a discount; give one choice per state, ask for "
-            "rewards within a number of steps, such as C<=100, or let every step of the model end the run with the "
-            "probability of one minus the discount, and ask for all rewards, C"
-        )
+    refuse({Trait.DRAWS, problem.objective.kind is Kind.DISCOUNTED and Trait.DISCOUNT})
     draws, chosen = draw_first(graph, weights), likeliest(graph, weights)
     simpler = replace(
         problem,

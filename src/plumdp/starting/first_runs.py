@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, in_line
+from plumdp.data.cut_offs import MOST, WHAT_TO_DO, CutOffs, told
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
+from plumdp.data.remembering import VARIABLES
 from plumdp.model.table_model import state_type
 from plumdp.model.text import listing, number_of
 from plumdp.model.values import whole
@@ -41,6 +43,7 @@ _MARKS = re.compile(r'["\\\n]')  # that formulas do not take in names
 _BLANKS = ("na", "n/a", "nan", "null", "-", "--", "?", "??")  # texts for what is missing
 _FORGOTTEN = "what it is now says nothing about what it is next"
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
+_MOST_ARMS = 8
 _FEW_STATES, _SEVERAL_RUNS = 20, 5  # of a table without other states, each in so many of the first runs
 EXAMPLE = (
     "A log has a row for each step of each run, in four columns or more:\n  case,day,state,action\n"
@@ -86,14 +89,17 @@ class FirstRunsLook:
         reward: tuple[str, str],
         end: str,
         initial: Mapping[str, Any],
+        known: str = "",
     ) -> dict[str, Any]:
-        """Return all that a proposal has beyond run and order."""
+        """Return all that a proposal has beyond run and order; ``known`` is a column for the state, known at starts."""
         steps = self._steps()
         acting = self._action(action)
         used = parse_mapping(acting).columns() if acting else []
         rest = [each for each in self._profiles if each.name not in used]
         valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
-        chosen = self._states(states, [each for each in rest if each.name not in valued])
+        chosen = self._states(states, [each for each in rest if each.name not in (*valued, known)])
+        if known:
+            chosen |= self._known(known)
         self._settle_form(chosen)
         seen = self._valuations(chosen)
         columns = zip(*seen, strict=True) if seen else ([] for _ in chosen)
@@ -106,9 +112,13 @@ class FirstRunsLook:
         if not acting:
             chain = "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
             self._facts.append(("action", chain))
+        if acting and self._run:
+            self._note_arms(acting, used)
         maybe = self._maybe(valued) if valued and not reward[0] else ("", "")
         closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
+        if in_log or not found_end:
+            self._note_ends(in_log)
         begins = self._initial(chosen, initial)
         length = 1
         if self._order:
@@ -209,6 +219,27 @@ class FirstRunsLook:
         self._facts.append(("action", f"{name}: {_shown(self._look.values(self._look.sql(name, term)))}"))
         return term
 
+    def _note_arms(self, acting: str, used: Sequence[str]) -> None:
+        """Say how whole runs are compared, if each of the first runs has one action, and these are few."""
+        of_run = f"any_value({self._look.sql('', acting)}) AS arm, count(DISTINCT {self._look.sql('', acting)}) AS n"
+        of_runs = f"SELECT {of_run} FROM {{rows}} WHERE {quoted(self._run)} NOTNULL GROUP BY {quoted(self._run)}"
+        seen = self._look.rows(
+            f"SELECT arm, count(*), max(n) FROM ({of_runs}) WHERE n > 0 AND arm::VARCHAR <> '' GROUP BY 1"
+        )
+        if not 2 <= len(seen) <= _MOST_ARMS or any(n != 1 or n_runs < _SEVERAL_RUNS for _, n_runs, n in seen):
+            return
+        first, second, *_ = sorted((str(arm) for arm, *_ in seen), key=lambda arm: (arm, len(arm)))
+        chance = next((each.name for each in self._profiles if each.is_chance), "")
+        columns = [f"arm={used[0]}", *([f"chance={chance}"] if chance else [])]
+        say = ["--policy", first, "--against", second, "--announced", *(w for c in columns for w in ("--column", c))]
+        self._facts.append(
+            (
+                "arms",
+                "each run has one action: if that was settled before the run began, compare whole runs, which need no "
+                f"model, with plumdp certify {shlex.join(say)}",
+            )
+        )
+
     def _worded(self, term: str) -> str:
         """Return actions as texts, those that are a column of numbers or truth values too."""
         kind = next((kind for name, kind in self._look.types.items() if term == column_term(name)), "VARCHAR")
@@ -280,6 +311,17 @@ class FirstRunsLook:
             )
         return chosen
 
+    def _known(self, name: str) -> dict[str, Any]:
+        """Return the variable of a column that is the same in all rows of a run."""
+        if name not in self._look.types:
+            names = ", ".join([*VARIABLES, *self._look.types])
+            raise DataError(Option("remember", name), f": choose one of {names}")
+        changing = f"SELECT count(DISTINCT {quoted(name)}) AS n FROM {{rows}} GROUP BY {quoted(self._run)}"
+        if self._run and self._look.rows(f"SELECT 1 FROM ({changing}) WHERE n > 1 LIMIT 1"):
+            why = f": {name} changes in a run, so that not all of it is known when the run begins; say --state {name}"
+            raise DataError(Option("remember", name), why)
+        return {variable_of(name): self._term(name)}
+
     def _unfit(self, each: ColumnProfile) -> str:
         """Return the reason why a column is not part of the state, or an empty text."""
         if each.name in self._flags:
@@ -304,7 +346,7 @@ class FirstRunsLook:
         changing = f"SELECT count(DISTINCT {name}) AS n FROM {{rows}} GROUP BY {quoted(self._run)}"
         ((share,),) = self._look.rows(f"SELECT avg((n > 1)::INTEGER) FROM ({changing})")
         if share < 0.01:
-            return "the same in all rows of a run; add it with --state if what happens depends on it"
+            return f"the same in all rows of a run; say --remember {each.name} if what happens depends on it"
         return ""
 
     def _is_forgotten(self, each: ColumnProfile) -> bool:
@@ -527,6 +569,17 @@ class FirstRunsLook:
         )
         self._facts.append(("assumed", f"{ends} do with it; if that is wrong, so is every result"))
         return "unrelated"
+
+    def _note_ends(self, in_log: str) -> None:
+        """Say in which step many runs stop that are not at an end."""
+        if not self._order or self._after:
+            return
+        is_cut = f"NOT coalesce({self._look.sql('', in_log)}, FALSE)" if in_log else "TRUE"
+        length, last = f"count(*) OVER (PARTITION BY {quoted(self._run)})", f"lead(1) OVER ({self._order}) IS NULL"
+        rows = f"SELECT least({length} - 1, {MOST}) AS length, {is_cut} AS is_cut, {last} AS is_last FROM {{rows}}"
+        found = self._look.rows(f"SELECT length, is_cut, count(*) FROM ({rows}) WHERE is_last GROUP BY ALL")
+        if notable := CutOffs.of(*map(np.array, zip(*found, strict=True))).notable():
+            self._facts.append(("cut off", f"{told(notable)}; {WHAT_TO_DO}"))
 
     def _initial(self, states: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state in which all of the first runs begin, or the given one; without runs, the usual state."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, visible
-from plumdp.base.vocabulary import CutOff, Order
+from plumdp.base.vocabulary import CutOff, Order, Remembered
 from plumdp.data.columns import named
 from plumdp.data.log import Log
 from plumdp.data.log_models import action_name, model_from_log
@@ -51,6 +51,7 @@ class Start:
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
     closed: bool = False  # whether there are no other states than those of the first runs
+    remember: Remembered | None = None  # what each state remembers of its run
     facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
 
     def __repr__(self) -> str:
@@ -65,10 +66,18 @@ class Start:
         columns = named(self.columns, self.states)
         return {"run": columns.get("episode", ""), "step": columns.get("step", "")}
 
+    @property
+    def _log(self) -> RawLog:
+        """The log with what its states remember."""
+        if self.remember is None:
+            return self.raw
+        action = self.actions if isinstance(self.actions, str) else ""
+        return self.raw.remember(self.remember, **self._part, states=self.states, action=action)
+
     @cached_property
     def model(self) -> ParametricMDP:
         """The table: states, actions and successors of the first runs, with unknown rows."""
-        first, rewards = self.raw.first(self.first, **self._part), dict[str, Any]()
+        first, rewards = self._log.first(self.first, **self._part), dict[str, Any]()
         elsewhere: dict[str, tuple[float, float]] = {}
         ends = state_formula(self.end) if self.end else None
         if self.reward[1]:
@@ -92,7 +101,7 @@ class Start:
         """The data of the other runs on the table. Rows that cannot be read are left out, and the report says so."""
         return read_log(
             self.model,
-            self.raw.others(self.first, **self._part, means=self._earned),
+            self._log.others(self.first, **self._part, means=self._earned),
             columns=self.columns,
             states=self.states,
             actions=self.actions,
@@ -173,6 +182,7 @@ class Start:
             "state": [f"{name}={term}" for name, term in self.states.items()],
             "action": self.actions or "",
             "steps": self.steps or "",
+            "remember": self.remember or "",
             "cut-off": self.cut_off or "",
             "order": self.order or "",
             "keep-going": True,
@@ -231,9 +241,10 @@ def _by_choice(earned: Sequence[_Earned], ends: Any) -> Any:
         found: dict[tuple[Any, ...], list[_Earned]] = {}
         for each in earned:
             if each.action == action:  # several spellings may be one value
-                key = tuple(as_in(column, value) for column, value in zip(states, each.state, strict=True))
+                key = tuple(as_in(column, value) for column, value in zip(states, each.state, strict=False))
                 found.setdefault(key, []).append(each)
-        rows = (found.get(key, ()) for key in zip(*(column.tolist() for column in states), strict=True))
+        n = len(earned[0].state)  # what states remember comes after these
+        rows = (found.get(key, ()) for key in zip(*(column.tolist() for column in states[:n]), strict=True))
         means = np.array([sum(one.total for one in of) / sum(one.n for one in of) if of else nan for of in rows])
         return means if ends is None else np.where(ends(states), 0.0, means)
 

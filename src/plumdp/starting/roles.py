@@ -13,15 +13,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from math import log, sqrt
 from typing import Any
 
+from plumdp.base.edge import require_unpackable
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Decimal
-from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import bins, parse_mapping
 from plumdp.data.mapping_sql import NUMBERS, is_time, mapped_sql
 from plumdp.data.names import quoted
+from plumdp.data.open_logs import files_of, open_log
 from plumdp.data.raw_logs import RawLog
 
 _WORDS = {
@@ -170,6 +172,7 @@ DATE_FORMATS = tuple(
     for time in ("", " %H:%M", " %H:%M:%S")
 )
 _COMMA = re.compile(r"[+-]?(\d{1,3}([. \u00a0\u202f']\d{3})+|\d+),\d+|[+-]?\d{1,3}(\.\d{3}){2,}")
+_LINE = 1 << 20  # bytes of a line that are read at once
 _MOST = 300  # values of a column that are tried
 
 
@@ -197,8 +200,9 @@ def repeated_names(files: Sequence[str]) -> int:
     n = 0
     for file in filter(_is_text, files):
         with _opened(file) as stream:
-            first = stream.readline().strip()
-            n += sum(line.strip() == first for line in stream)
+            lines = iter(partial(stream.readline, _LINE), b"")
+            first = next(lines, b"").strip()
+            n += sum(line.strip() == first for line in lines)
     return n
 
 
@@ -207,6 +211,7 @@ def _is_text(file: str) -> bool:
 
 
 def _opened(file: str) -> Any:
+    require_unpackable(file)
     return (gzip.open if file.lower().endswith(".gz") else open)(file, "rb")
 
 

@@ -12,10 +12,12 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Decimal, Order
 from plumdp.data.duckdb_tables import broken_lines
-from plumdp.data.logs import files_of
 from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
-from plumdp.data.raw_logs import RawLog, TextFormat, as_raw, raw_log
+from plumdp.data.open_logs import files_of
+from plumdp.data.raw_logs import RawLog, as_raw, raw_log
+from plumdp.data.remembering import MEANS, VARIABLES
+from plumdp.data.text_formats import TextFormat
 from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
 from plumdp.starting.proposal import Start
@@ -52,6 +54,7 @@ def start(
     initial: Mapping[str, Any] | None = None,
     first: int | None = None,
     order: Order | None = None,
+    remember: str = "",
     encoding: str = "",
     decimal: Decimal | None = None,
     date_format: str = "",
@@ -74,6 +77,8 @@ def start(
         runs that begin there.
     first: how many runs make the table, if you decided that before you looked.
     order: what came first, as in ``read_log``.
+    remember: what each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
+        ``RawLog.remember``; or a column that is known when a run begins.
     encoding, decimal, date_format: as in ``raw_log``.
 
     >>> import pandas as pd
@@ -83,7 +88,7 @@ def start(
     >>> found.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
     >>> print(plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95).headline)
-    The value lies between 0.507071 and 0.911249 within 2 steps with confidence 95 %.
+    The value lies between 0.765622 and 1 within 2 steps with confidence 95 %.
     """
     text_facts, raw = _readable(source, encoding, decimal, date_format)
     with look_at(raw) as look:
@@ -115,12 +120,21 @@ def start(
     with look_at(raw.first(first, run=run, step=step), keep=True, once=bool(run and step)) as look:
         others = look.profiles([name for name in columns if name not in (run, step)])
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
-        made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end, initial or {})
+        earned = (reward or cost, "reward" if reward else "cost")
+        made = seen.propose(states, action, earned, end, initial or {}, "" if remember in VARIABLES else remember)
     roles = {"episode": run, "step": step}
-    found = Start(raw, {key: name for key, name in roles.items() if name}, first=first, goal=goal, order=order, **made)
+    roles = {key: name for key, name in roles.items() if name}
+    memory = next((each for each in VARIABLES if each == remember), None)
+    found = Start(raw, roles, first=first, goal=goal, order=order, remember=memory, **made)
+    if memory is not None:
+        if after or len(roles) < 2:
+            raise DataError(
+                Option("remember", remember), ": this needs runs, with the state of each row in the next one"
+            )
+        made["facts"] = (*made["facts"], ("remembers", f"{VARIABLES[memory]}: {MEANS[memory]}"))
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
-    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *found.facts, ("split", split)]
+    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
     return _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
 
 

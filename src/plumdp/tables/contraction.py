@@ -12,13 +12,12 @@ the bounds on δ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
-from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
+from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import OpenChain, RegularEquations, regular_equations
 from plumdp.tables.plan import BettingPlan, Reference, RowDeviations, row_bounds
@@ -48,30 +47,22 @@ class Contraction:
     distance: FloatArray  # (n)
     deviation: FloatArray  # (n)
     size: FloatArray  # (n)
-    inverse: FloatArray | None = None  # (n, n): about that of the equations, if it is at hand
-    slack: FloatArray | float = 0.0  # (n): what |D| is off if this inverse stands for the exact one
 
     def of_truth(self, deviation: FloatArray) -> FloatArray:
         """Return a bound on σ(V), given one on σ(D): at most half of the range."""
         return np.minimum(self.of_values + deviation, self.largest_range / 2)
 
     def functional(self, weight: FloatArray) -> float:
-        """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball."""
+        """Return a bound on |Σ weight · δ|: the largest parts row by row, how many is tried, the others by the ball."""
         of_ball = np.abs(weight) * self.rows.mu * self.of_truth(self.deviation) / np.sqrt(self.visits)
         of_ball = np.where(self.rows.in_ball, of_ball, 0.0)
-        return self.partly_by_rows(weight, lambda rest: self.rows.radius * float(np.linalg.norm(of_ball[rest])))
-
-    def partly_by_rows(self, weight: FloatArray, by_ball: Callable[[Indices], float]) -> float:
-        """Return a bound on |Σ weight · δ|, given one on its part in the ball for any of these rows.
-
-        The largest parts count row by row; how many of them is tried.
-        """
         by_row = np.abs(weight) * self.size
         order, best, n = np.argsort(-by_row), np.inf, len(weight)
         for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
             first, rest = order[:n_rows], order[n_rows:]
             outside = by_row[rest][~self.rows.in_ball[rest]].sum()
-            best = min(best, float(by_row[first].sum() + outside + by_ball(rest)))
+            by_ball = self.rows.radius * float(np.linalg.norm(of_ball[rest]))
+            best = min(best, float(by_row[first].sum() + outside + by_ball))
         return (best + float((np.abs(weight) * self.rounding).sum())) * _UP
 
 
@@ -162,16 +153,14 @@ def _iterated(plain: Contraction, start: FloatArray) -> Contraction:
         size = np.minimum(size, sizes(deviation))
         if np.log(deviation + UNDERFLOW).sum() > before - _STALLS * table.n:
             break
-    narrow = replace(plain, distance=distance, deviation=deviation, size=size)
-    return narrow if columns is None else replace(narrow, inverse=columns.signed, slack=columns.slack)
+    return replace(plain, distance=distance, deviation=deviation, size=size)
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
     """All columns of the inverse of I - P, and their standard deviations in each row, with what rounding adds."""
 
-    signed: FloatArray  # (n, n): about G
-    inverse: FloatArray  # (n, n): its absolute values
+    inverse: FloatArray  # (n, n): about the absolute values of G
     deviation: FloatArray  # (n, n): Q, the deviation of column t in row s
     slack: FloatArray  # (n): what the residual of the inverse adds to |D|
 
@@ -198,4 +187,4 @@ def _columns(plain: Contraction, size: FloatArray) -> _Columns | None:
     mean, square = moves @ inverse, moves @ inverse**2
     # the difference is off by the roundings of both sums
     variance = np.maximum(square - mean**2, 0.0) + 8 * (plain.equations.n_terms + 8) * UNIT * square
-    return _Columns(inverse, np.abs(inverse), np.asarray(table.discount * np.sqrt(variance) * _UP), slack)
+    return _Columns(np.abs(inverse), np.asarray(table.discount * np.sqrt(variance) * _UP), slack)

@@ -8,7 +8,7 @@ Of a model that is seen as a table, what its parameters tie is tested beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -17,8 +17,9 @@ from math import log
 import numpy as np
 
 from plumdp.base.rounding import UP
-from plumdp.confidence.sets import ModelCache
+from plumdp.confidence.sets import MEMORY, TESTS, ModelCache
 from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.fit.context_tests import evidence_of_memory
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind, fit_model
 from plumdp.fit.time_tests import Parts, in_words, log_mean, over_time, p_value_of, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
@@ -33,7 +34,8 @@ _LN_2 = float(np.log(2))
 def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     """Return the p-value of a table, valid at any time, and the tests that speak against it most.
 
-    Half of the evidence is that of ties, and half that of changes over time, each divided equally among rows.
+    Half of the evidence is that of ties, and half that of changes over time, each divided equally among rows. If
+    contexts were counted, that of memory has its share, and the others what is left.
     """
     rows, is_free = model.rows, model.is_free_row
     members = np.bincount(rows.number, minlength=len(is_free))
@@ -44,18 +46,33 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     evidence, where = over_time(pooled[:-1], weights, pooled[-1], rows.first)
     changes = evidence[free] if names else np.zeros(0)
     first = rows.representative
+    of_kinds = {"class": (log_mean([by_choice]), 0.5), "time": (log_mean([changes]), 0.5)}
     tests = [
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
         *_named(model, "time", "a change over time of", changes, first[free]),
     ]
+    if counts.contexts:
+        share = float(MEMORY / (TESTS + MEMORY))
+        place_of = rows.place_of(np.arange(model.graph.n_transitions))[1]
+        memory = evidence_of_memory(counts.contexts, place_of, rows.first, free)
+        of_kinds = {kind: (mean, (1 - share) * part) for kind, (mean, part) in of_kinds.items()}
+        of_kinds["memory"] = memory, share
+        tests.append(FitTest("memory", "what came before in the run", "", 0, memory + log(share), 0.0))
     strongest = tuple(sorted(tests, key=lambda test: -test.evidence)[:_NAMED])
-    p_value = p_value_of(log_mean([by_choice, changes]))
+
+    def p_of(kinds: Iterable[str]) -> float:
+        terms = [mean + log(share) for mean, share in map(of_kinds.__getitem__, kinds)]
+        return p_value_of(float(np.logaddexp.reduce(terms, initial=-np.inf)))
+
+    alone = {kind: (p_of({kind} & {*of_kinds}), p_of({*of_kinds} - {kind})) for kind in ("time", "memory")}
     return ModelFit(
-        p_value,
+        p_of(of_kinds),
         read_only(np.zeros(0)),
         partial(tuple, strongest),
-        p_of_time=p_value_of(log_mean([changes]) - log(2)),
-        p_without_time=p_value_of(log_mean([by_choice]) - log(2)) if len(changes) else p_value,
+        p_of_time=alone["time"][0],
+        p_without_time=alone["time"][1],
+        p_of_memory=alone["memory"][0],
+        p_without_memory=alone["memory"][1],
         change=_change(model, pooled, names, where, int(free[np.argmax(changes)])) if len(changes) else "",
     )
 
@@ -114,13 +131,12 @@ def view_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     of_expressions = (replace(test, kind="row", subject=_words(test)) for test in own.tests)
     halves = (replace(test, evidence=test.evidence - _LN_2) for test in (*fit.tests, *of_expressions))
     strongest = sorted(halves, key=lambda test: -test.evidence)
-    p_value, of_time, without = (
-        min(1.0, 2 * min(getattr(fit, name), getattr(own, name)) * UP)
-        for name in ("p_value", "p_of_time", "p_without_time")
-    )
+    p_values = {
+        name: min(1.0, 2 * min(getattr(fit, name), getattr(own, name)) * UP)
+        for name in ("p_value", "p_of_time", "p_without_time", "p_of_memory", "p_without_memory")
+    }
     change = own.change if own.p_of_time < fit.p_of_time else fit.change
-    told = {"p_value": p_value, "p_of_time": of_time, "p_without_time": without, "change": change}
-    return replace(fit, **told, name_tests=partial(tuple, strongest))
+    return replace(fit, **p_values, change=change, name_tests=partial(tuple, strongest))
 
 
 def _words(test: FitTest) -> str:

@@ -46,7 +46,8 @@ def visits_of(counts: TransitionCounts, is_kept: BoolArray) -> TransitionCounts:
     pilot, time = counts.pilot, counts.time
     kept = None if pilot is None else _pilot_of(pilot, is_kept)
     of_time = None if time is None else time.of_rows(is_kept)
-    return replace(counts, counts=counts.counts * is_kept, pilot=kept, time=of_time)
+    contexts = tuple(each.of_rows(is_kept) for each in counts.contexts)
+    return replace(counts, counts=counts.counts * is_kept, pilot=kept, time=of_time, contexts=contexts)
 
 
 def _pilot_of(pilot: Pilot, is_kept: BoolArray) -> Pilot:

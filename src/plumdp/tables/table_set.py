@@ -16,7 +16,7 @@ from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
-from plumdp.confidence.sets import OF_SET, TESTS, Counted, Evidence, graph_alone
+from plumdp.confidence.sets import MEMORY, OF_SET, TESTS, Counted, Evidence, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
@@ -116,36 +116,40 @@ def _region(found: TableSet, *_: object) -> Region | Conflict:
 
 def table_evidence(given: Counted) -> Evidence:
     """Return the evidence of counts about a table: intervals of all rows, and bets on announced values."""
-    budget = given.divided(table_budget(given.counts.pilot, is_asked=bool(given.questions)))
+    known = {"is_asked": bool(given.questions), "has_contexts": bool(given.counts.contexts)}
+    budget = given.divided(table_budget(given.counts.pilot, **known))
     error = budget.error_of_set(given.error)
     found = table_set(given.model, given.counts, error=error, budget=budget, questions=given.questions)
     evidence = Evidence.of("table", found, budget)
     return replace(evidence, directions=found.directions, rests_on=found.rests_on)
 
 
-def table_budget(pilot: Pilot | None, *, is_asked: bool) -> ErrorBudget:
-    """Return the division of the error of a table, given the pilot and whether values are asked for.
+def table_budget(pilot: Pilot | None, *, is_asked: bool, has_contexts: bool = False) -> ErrorBudget:
+    """Return the division of the error of a table, given the pilot, whether values are asked for, and of contexts.
 
     Data that may end at will have bets, also if they ended before any were placed: otherwise whoever ends them early
     would have all of the error for intervals, and whoever goes on would have that of bets as well.
     """
     has_bets = is_asked and pilot is not None and (bool(pilot.moments) or not pilot.is_planned)
-    return table_shares(has_bets=has_bets)
+    return table_shares(has_bets=has_bets, has_contexts=has_contexts)
 
 
-def table_shares(*, has_bets: bool) -> ErrorBudget:
+def table_shares(*, has_bets: bool, has_contexts: bool = False) -> ErrorBudget:
     """Return the budget of a table of unknown rows: intervals of all rows, and bets if it is known what came first.
 
-    Intervals keep so much that they are at most a few per cent wider than alone, for where bets say nothing.
+    Intervals keep so much that they are at most a few per cent wider than alone, for where bets say nothing. If
+    contexts are counted, the test of the model has a share of what the set has without.
     """
+    memory = MEMORY if has_contexts else Fraction(0)
+    left = (OF_SET - memory) / OF_SET
     values, rows = (Fraction(1, 2), Fraction(1, 20)) if has_bets else (Fraction(0), Fraction(0))
     of_set = (
-        Share("intervals", OF_SET - values - 2 * rows, "intervals of probabilities"),
-        Share("value_bets", values, "bets on the values of a table"),
-        Share("row_bets", rows, "bets on single rows of a table"),
-        Share("joint_bets", rows, "bets on all rows of a table together"),
+        Share("intervals", left * (OF_SET - values - 2 * rows), "intervals of probabilities"),
+        Share("value_bets", left * values, "bets on the values of a table"),
+        Share("row_bets", left * rows, "bets on single rows of a table"),
+        Share("joint_bets", left * rows, "bets on all rows of a table together"),
     )
-    return ErrorBudget(of_set, (Share("model_test", TESTS, "test of the model"),), graph_alone())
+    return ErrorBudget(of_set, (Share("model_test", TESTS + memory, "test of the model"),), graph_alone())
 
 
 def table_set(

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, why_not
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.rounding import ULP
@@ -97,10 +98,10 @@ def chain_of_policy(
     Runs that leave the table are worth the least (side -1) or the most (side 1) that they may be, so that the values of
     the chain are constants.
     """
-    if objective.n_steps is not None:
-        return WhyNot("the number of steps is bounded: there are no bets on such values yet")
-    if objective.kind is Kind.AVERAGE:
-        return WhyNot("there are no bets on averages in the long run yet")
+    is_average = objective.kind is Kind.AVERAGE
+    asked = objective.n_steps is not None and Trait.STEPS, is_average and Trait.AVERAGE
+    if no_bets := why_not(Trait.TABLE_BETS, *asked):
+        return WhyNot(no_bets)
     nature, reduced = places_elsewhere(model), reduce(Problem(model, objective, policy))
     problem = reduced.problem
     assert problem.policy is not None

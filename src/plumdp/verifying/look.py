@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from csv import reader
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, why_not
 from plumdp.base.edge import MOST_BYTES
-from plumdp.certifying.pipeline import announcing
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import drawn_pilot
+from plumdp.data.pilots import with_drawn_pilot
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import PLACED, view_of
+from plumdp.learning.methods import SETS
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import Question, ask
+from plumdp.model.question import PRACTICE, Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
@@ -94,7 +94,7 @@ class Look:
         if self.own is None:
             assert self.saved is not None
             return self.saved[0]
-        return view_of(self.own.model, self.certificate["options"]["confidence_set"])
+        return SETS[self.certificate["options"]["confidence_set"]].view(self.own.model)
 
     @property
     def counts(self) -> TransitionCounts:
@@ -103,8 +103,8 @@ class Look:
             return self.learned.counts
         assert self.saved is not None
         counts = self.saved[1]
-        is_whole = counts.pilot is not None or self.certificate["options"]["confidence_set"] not in PLACED
-        return counts if is_whole else replace(counts, pilot=drawn_pilot(counts, is_table=self.model.is_table))
+        is_whole = counts.pilot is not None or not SETS[self.certificate["options"]["confidence_set"]].has_bets
+        return counts if is_whole else with_drawn_pilot(counts, is_table=self.model.is_table)
 
     @cached_property
     def learned(self) -> Learned:
@@ -113,13 +113,12 @@ class Look:
         assert self.own.counts is not None
         options = self.certificate["options"]
         if options["events"]:
-            raise NotCompared("own events were counted, which a certificate does not keep")
+            raise NotCompared(why_not(Trait.RELEARNED, Trait.EVENTS))
         return learn(
             self.own.model,
             self.own.counts,
             objectives=self.announced(self.own.model),
             confidence=self.certificate["confidence"],
-            witness=True,  # as what it is compared with has one
             **{name: options[name] for name in _LEARNING},
         )
 
@@ -133,18 +132,25 @@ class Look:
     @property
     def is_announced(self) -> bool:
         """Whether the folder has all that was announced: texts, and the policies that were given."""
-        texts = self.certificate["options"]["objectives"]
-        return bool(texts) and texts.count("") in (0, len(self._given))
+        policies = list(self._policies())
+        return bool(policies) and sum(map(len, policies)) in (0, len(self._given))
+
+    def _policies(self) -> Iterator[list[str]]:
+        """Yield which policies of each question were announced as files; practice is one in tables alone."""
+        options = self.certificate["options"]
+        kept = ("given", PRACTICE) if SETS[options["confidence_set"]].is_of_tables else ("given",)
+        for text, announced in zip(options["objectives"], options["announced"], strict=True):
+            yield [name for name in ("policy", "against") if not text and announced.get(name) in kept]
 
     def announced(self, model: ParametricMDP) -> list[Question]:
         """Return the questions that were announced, about a model."""
         options, files, asked = self.certificate["options"], iter(self._given), list[Question]()
         if not self.is_announced:
             raise NotCompared("what was announced has no text, and is not a policy in the folder")
-        for text, memory in zip(options["objectives"], options["with_memory"], strict=True):
+        for text, memory, names in zip(options["objectives"], options["with_memory"], self._policies(), strict=True):
             question = ask(text or self.witness["claim"]["objective"], model, memory=memory)
-            policy = None if text else np.asarray(self.policy(question, next(files)))
-            asked.append(announcing(question, policy, announced=policy is not None))
+            policies: dict[str, Any] = {name: np.asarray(self.policy(question, next(files))) for name in names}
+            asked.append(replace(question, **policies))
         return asked
 
     def question(self, model: ParametricMDP | None = None) -> Question:

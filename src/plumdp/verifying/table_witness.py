@@ -50,7 +50,6 @@ from plumdp.verifying.set_proof import shares_part
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.table_chain import TableChain, read_counts, read_table_chain
 from plumdp_verify.table_deviation import MOST_NODES as MOST_IN_BETS
-from plumdp_verify.table_joint import MOST_NODES as MOST_IN_NORM
 from plumdp_verify.table_values import Intervals, read_intervals
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute
@@ -102,10 +101,10 @@ def refuse_unknown(unknown: Mapping[str, bool]) -> None:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
 
 
-def _needed(claimed: tuple[float, float], proved: Sequence[float]) -> dict[int, float]:
+def _needed(claimed: tuple[float, float], proved: Sequence[float]) -> set[int]:
     """Return the ends of a claim (-1 the lower, 1 the upper) that do not follow from those that are proved."""
     ends = zip((-1, 1), claimed, proved, strict=True)
-    return {s: end for s, end, bound in ends if isfinite(end) and s * (bound - end) > _ROOM / 2 * abs(end)}
+    return {s for s, end, bound in ends if isfinite(end) and s * (bound - end) > _ROOM / 2 * abs(end)}
 
 
 def _bets_part(
@@ -167,8 +166,8 @@ def fixed_part(plan: BettingPlan, reference: Reference, order: Indices) -> dict[
 
 
 def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[float, float]) -> dict[str, Any]:
-    """Return the quantities that a bracket was made with. The norm of all rows is there only if it is needed."""
-    near, plan, joint = made.near, made.plan, made.joint
+    """Return the quantities that a bracket was made with."""
+    near = made.near
 
     def nodes(chosen: BoolArray) -> list[int]:
         return np.flatnonzero(chosen[order]).tolist()
@@ -177,17 +176,12 @@ def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[f
         return list(map(float, of_node[order]))
 
     asked = _needed(claimed, [made.estimate - made.distance, made.estimate + made.distance])
-    by_rows = [-s * inf if end is None else end.value for s, end in zip((1, -1), made.by_rows, strict=True)]
-    needs_joint = joint is not None and bool(asked.keys() & _needed(claimed, by_rows))
-    is_large = needs_joint and plan.table.n > MOST_IN_NORM
-    refuse_unknown({f"norms of tables with more than {MOST_IN_NORM:,} open nodes": is_large})
-    ends = zip((-1, 1), ("lower", "upper"), (made.low, made.high) if needs_joint else made.by_rows, strict=True)
+    ends = zip((-1, 1), ("lower", "upper"), (made.low, made.high), strict=True)
     sides = {
         name: None
         if sign not in asked or end is None
         else {
             "weights": [numbers(stage.weight) for stage in end.stages],
-            "centre": numbers(end.centre),
             "scale": end.scale,
         }
         for sign, name, end in ends
@@ -196,7 +190,6 @@ def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[f
         "errors": {"side": errors.of_side, "rows": errors.rows, "ball": errors.ball},
         "known": nodes(near.is_known),
         "ball": nodes(near.rows.in_ball),
-        "joint": {"core": nodes(joint.core), "unit": numbers(joint.unit)} if joint and needs_joint else None,
         "sides": sides,
     }
 

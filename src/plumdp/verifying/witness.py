@@ -49,7 +49,7 @@ _NO_PROOF = "no proof of these bounds was found, so there is no witness ({})"
 
 @of_learned
 def make_witness(learned: Learned, certificate: Certificate) -> str:
-    """Return the witness of a certificate as JSON, so that others can check it: ``certificate.save(…, witness=…)``.
+    """Return the witness of a certificate as JSON, so that others can check it: ``write_result(…, witness=…)``.
 
     Its objective need not have been announced to ``learn``. Kinds of certificates that have no witness yet are refused
     by name.
@@ -75,12 +75,12 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     content: dict[str, Any] = {
         "format": FORMAT,
         "claim": {
-            "objective": certificate.objective,
-            "direction": certificate.direction,
+            "objective": certificate.claim.objective,
+            "direction": certificate.claim.direction,
             "lower": json_value(certificate.lower),
             "upper": json_value(certificate.upper),
             "confidence": certificate.confidence,
-            "sentence": certificate.claim(),
+            "sentence": certificate.claim.said(),
         },
     }
     content |= {"misfit": learned.misfit} if learned.misfit else {}
@@ -99,8 +99,8 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
         **counted_part(model, learned.counts, learned.table),
         "chain": chain_part(question, certificate.policy),
     }
-    if certificate.rival is not None:
-        content["comparison"] = {"chain": chain_part(question, certificate.rival)}
+    if certificate.comparison.rival is not None:
+        content["comparison"] = {"chain": chain_part(question, certificate.comparison.rival)}
     if _claim(certificate, Part(content, WITNESS)).all_policies is not None:
         content["all_policies"] = all_actions_part(question, certificate.policy)
     reason = ""
@@ -133,7 +133,7 @@ def _claim(certificate: Certificate, witness: Part) -> Claim:
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
     """Return the question that a certificate answers, announced or not: the set is the same for all of them."""
-    asked, about = certificate.provenance.get("objective"), certificate.provenance.get("counts")
+    asked, about = certificate.rests_on.provenance.get("objective"), certificate.rests_on.provenance.get("counts")
     with suppress(ModelError):  # an objective of Python code need not have a text
         for question in _questions(learned, certificate):
             if digest(question.objective) == asked and about == learned.counts.fingerprint:
@@ -147,20 +147,22 @@ def _question_of(learned: Learned, certificate: Certificate) -> Question:
 def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]:
     """Yield the questions that were announced, and that of the certificate, with as much memory as the policy has."""
     yield from learned.questions
-    yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
+    yield ask(certificate.claim.objective, learned.model, memory=memory_of(certificate.policy))
 
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
-    unknown = dict.fromkeys(unknown_to_verify(question, learned.kind), True) | {
+    if broken := unknown_to_verify(question):
+        raise DataError(f"{broken}, so there is no witness of this certificate")
+    unknown = {
         "bounds by whole runs": bool(learned.budget["run_bets"]),
-        "bets in cells of the space, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(Cells)),
-        "rows with hidden paths, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(PathLevelSet)),
-        "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
+        "bets in cells of the space": bool(learned.bounds.of_kind(Cells)),
+        "rows with hidden paths": bool(learned.bounds.of_kind(PathLevelSet)),
+        "contradicted models": learned.conflict is not None or not certificate.claim.claims_bounds,
         f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
             learned.kind not in (*KINDS, "table")
         ),
     }
-    if certificate.comparison and certificate.rival is None:
+    if certificate.comparison.difference and certificate.comparison.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
     refuse_unknown(unknown)
     try:
@@ -240,7 +242,8 @@ def _inside(learned: Learned, centre: list[float], boundary: Boundary) -> dict[s
 
 def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
     """Return the bracket of the policy, and if it is compared with another one, that of this and of the difference."""
-    own, told = Wanted(((1, 0),), certificate.lower, certificate.upper), python_value(dict(certificate.comparison))
+    own = Wanted(((1, 0),), certificate.lower, certificate.upper)
+    told = python_value(dict(certificate.comparison.difference))
     if not told:
         return [own]
     sign, other = (1, told["second"]) if told["policy"] == "first" else (-1, told["first"])

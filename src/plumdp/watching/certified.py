@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, require_kind
 from plumdp.base.rounding import down, up
 from plumdp.data.returns import Range, scaled
@@ -18,11 +19,10 @@ from plumdp.result.certificate import Certificate
 def certified_question(certificate: Certificate, model: ParametricMDP) -> Objective:
     """Return the certified question, on the model whose states runs show. One that no run can answer is refused."""
     require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
-    if not certificate.claims_bounds:
+    if not certificate.claim.claims_bounds:
         raise DataError("the certificate claims no bounds, as its data contradict the model: there is nothing to watch")
-    if model.learned_rewards:
-        raise DataError("returns of rewards that depend on parameters are not read from a log, so none are watched")
-    if not certificate.objective:
+    refuse({Trait.WATCHED} | model.traits & {Trait.LEARNED_REWARDS})
+    if not certificate.claim.objective:
         raise DataError(
             "the objective of this certificate has no text, so that it cannot be asked again; certify a property"
         )
@@ -30,10 +30,10 @@ def certified_question(certificate: Certificate, model: ParametricMDP) -> Object
     own = graph if graph.memory is None else graph.memory.graph
     if own.fingerprint != model.graph.fingerprint:
         raise DataError("the certificate's policy is not on this model: open it with read_result(folder, model)")
-    objective = as_objective(certificate.objective, model)
+    objective = as_objective(certificate.claim.objective, model)
     asked = graph if graph.memory is None else ask(objective, model, memory=graph).model.graph
-    if isinstance(objective, Mission) or graph.fingerprint != asked.fingerprint:
-        raise DataError("the certificate's policy uses memory that runs do not record, so that they cannot be valued")
+    is_mission = isinstance(objective, Mission) or graph.fingerprint != asked.fingerprint
+    refuse({Trait.WATCHED, is_mission and Trait.MISSION})
     return objective
 
 

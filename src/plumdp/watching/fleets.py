@@ -22,8 +22,8 @@ import numpy as np
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import CutOff, LogForm, Steps
 from plumdp.data.duckdb_tables import is_data
-from plumdp.data.logs import is_paths
 from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.open_logs import is_paths
 from plumdp.data.returns import Range
 from plumdp.data.snapshots import format_of
 from plumdp.model.parametric import ParametricMDP, require_model

@@ -98,7 +98,10 @@ def share_worse(
     for each in certificates:
         require_kind(each, Certificate, "share_worse takes certificates, such as certify makes")
     first, error = certificates[0], error_of(confidence)
-    if any((each.objective, each.direction) != (first.objective, first.direction) for each in certificates):
+    if any(
+        (each.claim.objective, each.claim.direction) != (first.claim.objective, first.claim.direction)
+        for each in certificates
+    ):
         raise DataError("certificates are about different questions: give those of one question")
     if not than == than:
         raise DataError(Option("than", than), ": give a number")
@@ -113,16 +116,16 @@ def share_worse(
         "each unit follows the policy of its own certificate",
     )
     together = () if apart else ("certificates may fail together",)
-    rests_on = dict.fromkeys(each for certificate in certificates for each in certificate.assumptions)
+    rests_on = dict.fromkeys(each for certificate in certificates for each in certificate.rests_on.assumptions)
     about = (*said, *together, *rests_on)
-    return ShareWorse(share, float(than), first.direction, n_worse, len(certificates), confidence, about)
+    return ShareWorse(share, float(than), first.claim.direction, n_worse, len(certificates), confidence, about)
 
 
 def _may_be_worse(certificate: Certificate, than: float) -> bool:
     """Return whether a certificate does not exclude a value that is worse."""
-    if not certificate.claims_bounds:
+    if not certificate.claim.claims_bounds:
         return True
-    return not (certificate.lower >= than if certificate.direction == "max" else certificate.upper <= than)
+    return not (certificate.lower >= than if certificate.claim.direction == "max" else certificate.upper <= than)
 
 
 def _share(k: int, n: int, error: float, failing: float, *, apart: bool, looked: bool) -> float:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from plumdp.base.edge import write_whole
+from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
@@ -26,8 +26,9 @@ from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.files import is_counts_file, read_counts
-from plumdp.data.logs import files_of, is_paths, read_log
+from plumdp.data.logs import read_log
 from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.open_logs import files_of, is_paths
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import MANY, LogFile, describe_files, marks_in, part_of_file
 from plumdp.data.whole_runs import read_whole_runs
@@ -40,7 +41,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy
 from plumdp.model.question import Asked
 from plumdp.model.text import number_of, one_line
-from plumdp.result.certificate import Certificate
+from plumdp.result.certificate import Certificate, fingerprint_of
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.certified import certified_question, claimed_shares
@@ -226,9 +227,9 @@ class Watch:
         facts = self.page().facts
         about, more = list[Fact](), list[Fact]()
         if now is not None:
-            premise, *said = parts_in(now.assumptions[0])
+            premise, *said = parts_in(now.rests_on.assumptions[0])
             about = [("now", f"If {premise}: {now.headline}"), ("", "; ".join(said))]
-            more = [("assuming", each) for each in now.assumptions[1:]]
+            more = [("assuming", each) for each in now.rests_on.assumptions[1:]]
         assuming = [fact for fact in facts if fact[0] == "assuming"]
         return [*(fact for fact in facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
 
@@ -262,7 +263,7 @@ class Watch:
 
     def _certify(self, number: int, *, is_chosen: bool) -> Certificate:
         given, stream = self.certificate, self.state.stream
-        question, policy = (self.question, None) if given is None else (given.objective, given.policy)
+        question, policy = (self.question, None) if given is None else (given.claim.objective, given.policy)
         if question is None:
             raise DataError("say what certificates about now are to answer: watch(model, parts, question)")
         of_parts = [each for each in self.assumptions if each not in _OF_ALARMS]
@@ -378,10 +379,10 @@ def watch(
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
     file, files = None if state is None else Path(state), _files_of(certificate)
-    used = set() if certificate is None else marks_in(certificate.provenance.get("parts", ""))
+    used = set() if certificate is None else marks_in(certificate.rests_on.provenance.get("parts", ""))
     used |= {part_of_file(each).mark for each in files}
     if file is not None and file.is_file():
-        known = WatchState.from_text(file.read_text(encoding="utf-8", errors="replace"), plan)
+        known = WatchState.from_text(read_whole(file).decode(errors="replace"), plan)
     else:
         known = replace(WatchState.begin(plan), n_before=_n_before(files, used, given))
     given = given[known.n_before :]
@@ -447,10 +448,10 @@ def _plan(
     limit, ends = None, (1.0, 0.0)
     if certificate is not None and returns is not None:
         lower, upper = claimed_shares(certificate, returns)
-        is_max = certificate.direction == "max"
+        is_max = certificate.claim.direction == "max"
         limit, ends = (nextafter(1 - lower, 2.0), returns[::-1]) if is_max else (upper, returns)
         limit = limit if 0 < limit < 1 else None  # else no mean loss contradicts the certificate
-    about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else certificate.fingerprint]
+    about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else fingerprint_of(certificate)]
     tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
     return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)), compared)
 
@@ -468,8 +469,10 @@ def reference_of(
     if certificate is not None:
         require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
         names = model.counted.space.names
-        if reference == "certified" or (reference is None and names and set(names) <= set(certificate.parameters)):
-            return "certified", dict(certificate.parameters)
+        if reference == "certified" or (
+            reference is None and names and set(names) <= set(certificate.rests_on.parameters)
+        ):
+            return "certified", dict(certificate.rests_on.parameters)
     elif reference == "certified":
         raise DataError(Option("reference", reference), ": give the certificate as well")
     return "learned", None
@@ -488,7 +491,7 @@ def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, gi
         return np.zeros(0)  # no rows, and so no runs
     policy, runs = certificate.policy, read_whole_runs(model, part.source, **part.reading)
     made = outcomes_of(certified_question(certificate, model), model, runs, policy.graph, policy, return_range=given)
-    losses = 1 - made.upper if certificate.direction == "max" else made.lower
+    losses = 1 - made.upper if certificate.claim.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
 
 
@@ -504,7 +507,7 @@ def _given(model: ParametricMDP, parts: Any, *options: Mapping[str, Any]) -> Ite
 
 def _files_of(certificate: Certificate | None) -> Sequence[LogFile]:
     """Return the files that a certificate was made from, which must not be watched."""
-    quality = None if certificate is None else certificate.data_quality
+    quality = None if certificate is None else certificate.rests_on.data_quality
     return () if quality is None or quality.report is None else quality.report.files
 
 

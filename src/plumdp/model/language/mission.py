@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.graph import ELSEWHERE, BoolArray, read_only
 from plumdp.model.language.path import BOUNDS, PathReader, steps, window
 from plumdp.model.language.predicate import DEEP, PredicateReader
 from plumdp.model.language.tokens import Token, Tokens
@@ -22,7 +22,6 @@ from plumdp.model.missions.recurrence import Recurrence, recurrence_of
 from plumdp.model.objectives import Direction, Nature, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.unmodelled_exits import ELSEWHERE
 
 Quantifier: TypeAlias = tuple[Direction, Nature | None]
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, exact
-from plumdp.model.graph import BoolArray, Graph, read_only
+from plumdp.model.graph import ELSEWHERE, BoolArray, Graph, read_only
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.text import listing
-from plumdp.model.unmodelled_exits import ELSEWHERE
 
 if TYPE_CHECKING:
     from plumdp.model.missions.logic import Path

@@ -49,6 +49,7 @@ class _File:
     lines: list[int]
     at: int = 0
     header: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and last place after each name or @alias
+    aliases: dict[str, BoolArray] = field(default_factory=dict)  # that were read
 
     @property
     def next(self) -> str:
@@ -294,7 +295,9 @@ def _one_of(file: _File, holds: BoolArray) -> BoolArray:
     if token in ("t", "f"):
         return np.full(holds.shape[1], token == "t")
     if token.startswith("@"):
-        return file.in_header(token, lambda: _any_of(file, holds))
+        if token not in file.aliases:  # each is read once, else a line of aliases of aliases doubles the work
+            file.aliases[token] = file.in_header(token, lambda: _any_of(file, holds))
+        return file.aliases[token]
     file.at -= 1
     which = f"one of {len(holds)} propositions, by its number from 0,"
     proposition: BoolArray = holds[_number(file, len(holds), which)]

@@ -60,6 +60,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
                 left -= member.size + tarfile.BLOCKSIZE
                 if left < 0:
                     raise ModelError(f"it unpacks to more than {most:,} bytes")
+                if member.name in files:
+                    raise ModelError(f"{member.name} is in it twice")
                 if member.isfile() and _KNOWN.fullmatch(member.name):
                     files[member.name] = archive.extractfile(member).read()  # type: ignore[union-attr]
         return parsed(files["index.json"]), files

@@ -11,8 +11,7 @@ W over its successors. That is added to e, and nature may be off as well. See th
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
-asked how far they lead, and only the remainders are added up, unless that of ``advantages.py`` is smaller. So it is
-with weighted sums of several objectives.
+asked how far they lead, and only the remainders are added up. So it is with weighted sums of several objectives.
 
 Averages in the long run are g = c + D / T for each policy (see ``by_cycles``). With t about T, this is c + D / t plus
 D (1 / T - 1 / t), which is small, as D is about zero and T about t. So D / t is expanded for each policy of a
@@ -21,7 +20,7 @@ difference, and what is small is bounded by the bounds on D and T.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
 
@@ -34,7 +33,7 @@ from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
-from plumdp.region.ball import Ball, ball_around, linear_range, smaller_ball
+from plumdp.region.ball import Ball, ball_around, linear_range
 from plumdp.region.boxes import Cover
 from plumdp.region.cutting import MATTERS
 from plumdp.region.shapes import Region
@@ -46,16 +45,16 @@ from plumdp.solver.coupled.brackets import (
     as_brackets,
     bracket_of,
     intersection,
+    no_change,
     weighted_sum,
 )
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import StepErrors
-from plumdp.solver.coupled.terms import Term, advantage_approximations, term_of
+from plumdp.solver.coupled.terms import Term, term_of
 from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
 
-_LARGE = 0.25  # share of the remainder from which on another ball is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 
@@ -118,35 +117,12 @@ def _of_value(
         return term
     if term.known is not None:
         return Proof(term.known, term.known, 0.0, 0.0, 0.0, "known")
-    brackets, reasons = list[Bracket](), list[WhyNot]()
-    for ball in _balls(region, term.model):
-        found = _brackets_of_one(term, region, ball, precision)
-        if isinstance(found, WhyNot):
-            reasons.append(found)
-            continue
-        brackets += found  # those of both balls hold
-        if not _is_poor(found):
-            break
-    if not brackets:
-        return reasons[0]
+    brackets = _brackets_of_one(term, region, ball_around(region, term.model.space.dimension), precision)
+    if isinstance(brackets, WhyNot):
+        return brackets
     # the value of a probability is between zero and its cap
     least = 0.0 if problem.objective.cap < np.inf else -np.inf
     return best_of(brackets, least=least, most=problem.objective.cap)
-
-
-def _balls(region: Region, model: ParametricMDP) -> Iterator[Ball]:
-    """Yield a ball around a region, and a smaller one for whoever asks further, if there is one."""
-    ball = ball_around(region, model.space.dimension)
-    yield ball
-    smaller = smaller_ball(region, ball)
-    if smaller is not None:
-        yield smaller
-
-
-def _is_poor(brackets: Sequence[Bracket]) -> bool:
-    """Return whether the best of brackets is mostly remainder, so that another ball is worth a try."""
-    best = intersection(brackets)
-    return best.remainder > _LARGE * best.width
 
 
 def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | WhyNot:
@@ -173,18 +149,19 @@ def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """The differences of two policies' values in some objectives, expanded about one or two centres of a region."""
+    """The differences of two policies' values in some objectives, expanded about the centre of a ball."""
 
     region: Region
     terms: tuple[tuple[Term, Term], ...]  # (n_objectives)
-    expanded: tuple[tuple[Ball, list[list[Approximation]]], ...]  # of each order there is one for each objective
+    ball: Ball  # around the region
+    orders: list[list[Approximation]]  # one for each objective
 
     def bounds(self, weights: Sequence[float]) -> Proof:
         """Return bounds on the sum of the differences times these weights, at every point of the region."""
         # (1 - V) - (1 - V') = V' - V
         signed = [one.sign * weight for (one, _), weight in zip(self.terms, weights, strict=True)]
-        # brackets about all centres hold, so that the better ends do
-        brackets = [each for about in self.expanded for each in _brackets(self.region, *about, signed)]
+        sums = [weighted_sum(of_order, signed) for of_order in self.orders]
+        brackets = [bracket_of(each, linear_range(self.region, self.ball, each.slope)) for each in sums]
         sizes = ((abs(weight), one.objective.cap) for (one, _), weight in zip(self.terms, weights, strict=True))
         most = sum(weight * cap for weight, cap in sizes if weight) * UP
         return _moved(best_of(brackets, least=-most, most=most), self.terms, weights)
@@ -234,25 +211,9 @@ def find_differences(
             return term
         terms.append(replace(term, sign=reduced.sign))
     pairs = tuple(zip(terms[::2], terms[1::2], strict=True))
-    expanded, reasons = list[tuple[Ball, list[list[Approximation]]]](), list[WhyNot]()
-    for ball in _balls(region, model):
-        orders = _expanded(pairs, region, ball, precision)
-        if isinstance(orders, WhyNot):
-            reasons.append(orders)
-            continue
-        expanded.append((ball, orders))
-        alone = np.eye(len(pairs)).tolist()
-        if not any(_is_poor(_brackets(region, ball, orders, weights)) for weights in alone):
-            break
-    return Differences(region, pairs, tuple(expanded)) if expanded else reasons[0]
-
-
-def _brackets(
-    region: Region, ball: Ball, of_orders: Sequence[Sequence[Approximation]], weights: Sequence[float]
-) -> list[Bracket]:
-    """Return brackets of a weighted sum of differences about the centre of a ball, one for each order."""
-    sums = [weighted_sum(of_order, weights) for of_order in of_orders]
-    return [bracket_of(each, linear_range(region, ball, each.slope)) for each in sums]
+    ball = ball_around(region, model.space.dimension)
+    orders = _expanded(pairs, region, ball, precision)
+    return orders if isinstance(orders, WhyNot) else Differences(region, pairs, ball, orders)
 
 
 def _expanded(
@@ -269,14 +230,9 @@ def _expanded(
     complete = [of_order for of_order in orders if len(of_order) == len(of_terms)]
     differences = [[one - other for one, other in zip(each[::2], each[1::2], strict=True)] for each in complete]
     for place, (one, other) in enumerate(pairs):
-        last = differences[-1][place] if differences else None
-        bracket = None if last is None else bracket_of(last, linear_range(region, ball, last.slope))
-        if bracket is None or bracket.remainder <= MATTERS * bracket.width:
-            continue
-        better = advantage_approximations(one, other, region, ball, precision=precision)
-        for of_order, new in zip(differences, better, strict=False):
-            if new is not None and new.below + new.above < of_order[place].below + of_order[place].above:
-                of_order[place] = new  # both hold
+        if one.has_chain_of(other):  # one number less itself, whatever its expansions leave open
+            for order, each in enumerate(differences, 1):
+                each[place] = no_change(0.0, len(each[place].slope), order)
     return differences or ENDLESS
 
 

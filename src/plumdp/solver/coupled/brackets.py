@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -248,7 +248,4 @@ def bracket_of(guess: Approximation, linear: LinearRange) -> Bracket:
 def intersection(brackets: Sequence[Bracket]) -> Bracket:
     """Return the best lower and the best upper end of brackets that all hold, about the middle of the first."""
     lowest, highest = max(brackets, key=lambda each: each.low.value), min(brackets, key=lambda each: each.high.value)
-    high, apart = highest.high, highest.middle - lowest.middle
-    if apart:  # two centres: what lies between them is part of how far the region reaches
-        high = replace(high, statistics=high.statistics + apart)
-    return Bracket(lowest.low, high, brackets[0].middle)
+    return Bracket(lowest.low, highest.high, brackets[0].middle)

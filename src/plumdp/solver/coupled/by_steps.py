@@ -31,7 +31,7 @@ def known_value(chain: PolicyChain, objective: Objective, n_states: int) -> floa
     return float(objective.at_step(np.zeros(n_states), 0)[chain.state[chain.initial]])
 
 
-class _Steps:
+class _NodeValues:
     """The values that an objective gives to the nodes of a chain at each step."""
 
     def __init__(self, objective: Objective, chain: PolicyChain, n_states: int) -> None:
@@ -56,7 +56,7 @@ def expand_by_steps(
 ) -> Approximation:
     """Return the approximation of first or second order at step zero, as an estimate if there are no errors."""
     n, d = chain.n_open, forms.dimension
-    steps, n_steps = _Steps(objective, chain, n_states), objective.n_steps
+    steps, n_steps = _NodeValues(objective, chain, n_states), objective.n_steps
     assert n_steps is not None
     width = d * (d + 1) // 2 if order > 1 else 0
     values = steps.values(np.zeros(chain.n_nodes), n_steps)

@@ -96,19 +96,17 @@ class PolicyChain:
         return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
 
 
-def policy_chain(
-    model: ParametricMDP, policy: Indices, objective: Objective, starts: Indices | None = None
-) -> PolicyChain | WhyNot:
+def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | WhyNot:
     """Return the chain of a policy (the number of a choice for each state), or the reason why its value is infinite.
 
     For objectives with a number of steps, closed are only the states in which the run is over at every step. The
-    values of closed nodes are then left at zero. ``starts`` has further states where runs may start.
+    values of closed nodes are then left at zero.
     """
     if objective.kind is Kind.AVERAGE:
         return WhyNot("an average in the long run is valued by cycles")
     terms = objective.terms(model.graph)
     is_over = terms.is_end if objective.n_steps is None else _always_fixed(objective, model.graph.n_states)
-    chain = reached_chain(model, policy, terms, is_over, starts)
+    chain = reached_chain(model, policy, terms, is_over)
     if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
         return chain
     n, closed = chain.n_open, chain.state[chain.n_open :]
@@ -129,18 +127,15 @@ def policy_chain(
     return _closing(chain, ~is_ahead[:n])
 
 
-def reached_chain(
-    model: ParametricMDP, policy: Indices, terms: Payoff, is_over: BoolArray, starts: Indices | None = None
-) -> PolicyChain:
+def reached_chain(model: ParametricMDP, policy: Indices, terms: Payoff, is_over: BoolArray) -> PolicyChain:
     """Return the chain with only those states closed in which a run is over."""
     graph, n = model.graph, model.graph.n_states
     order, ends, stack = (np.empty(n + 1, dtype=np.int32) for _ in range(3))
     ways = graph.initial_state, policy, graph.first_transition, graph.successor, read_only(is_over.view())
     n_open, n_ends, is_ordered = kernels.visit(
-        *(ways if starts is None else _from_all(ways, starts)),
+        *ways,
         np.zeros(n + 1, dtype=np.int8), stack, np.empty(n + 1, dtype=np.int64), order, ends,
     )  # fmt: skip
-    n_open -= starts is not None  # the state in front of all starts is left last
     state = np.concatenate([order[:n_open], ends[:n_ends]])
     node = np.full(n, -1, dtype=np.int32)
     node[state] = np.arange(len(state), dtype=np.int32)
@@ -158,19 +153,6 @@ def reached_chain(
         bool(is_ordered),
         terms.discount,
         learned=None if terms.learned is None else terms.learned.of_choices(terms.learned.coin[choices]),
-    )
-
-
-def _from_all(ways: tuple[int, Indices, Indices, Indices, BoolArray], starts: Indices) -> tuple[Any, ...]:
-    """Return the ways through a graph with one more state, from which a single choice leads to all starts."""
-    initial, policy, first, successor, is_over = ways
-    every = np.append(starts, initial)
-    return (
-        len(is_over),
-        read_only(np.append(policy, len(first) - 1).astype(policy.dtype)),
-        read_only(np.append(first, first[-1] + len(every)).astype(first.dtype)),
-        read_only(np.concatenate([successor, every]).astype(successor.dtype)),
-        read_only(np.append(is_over, False)),
     )
 
 

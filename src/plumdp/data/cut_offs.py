@@ -1,0 +1,105 @@
+"""How many runs of a log reach each step, and how many are cut off in it: they stop there without being at an end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.data.names import quoted
+from plumdp.model.graph import BoolArray, Indices
+from plumdp.model.text import number_of
+
+LENGTH = "steps of the run"  # the column with the number of steps that a run made; no variable is called so
+MOST = 1_000  # steps that are told apart; runs with more are counted together
+_SHARE, _FEW = 0.05, 5  # of the runs that begin a step, from where on it is said; fewer runs than that are chance
+_SEEN = 0.01  # of all runs: of a step that fewer are seen to end, little follows
+WHAT_TO_DO = (
+    "if what happened in such a step is in the log for some and not for others, its risk is wrong: take shorter steps, "
+    "or the times of events; if a limit that was fixed before cut them off, nothing is wrong"
+)
+
+
+class CutStep(NamedTuple):
+    """A step of runs, from 1 on, how many runs began it, and how many of these were cut off in it."""
+
+    step: int
+    n_begun: int
+    n_cut: int
+
+    def __str__(self) -> str:
+        were = "was" if self.n_cut == 1 else "were"
+        return f"{self.n_cut:,} of {number_of(self.n_begun, 'run')} that began step {self.step} {were} cut off in it"
+
+
+@dataclass(frozen=True)
+class CutOffs:
+    """Runs by the number of steps they made: those that were cut off then, and those that were over.
+
+    A run is over in a state that is never left in the model, or from which no run of the log goes on.
+
+    >>> print(*CutOffs((0, 40, 0, 60), (0, 30, 20)).steps(), sep="; ")
+    0 of 150 runs that began step 1 were cut off in it; 40 of 120 runs that began step 2 were cut off in it; \
+0 of 60 runs that began step 3 were cut off in it; 60 of 60 runs that began step 4 were cut off in it
+    >>> [each.step for each in CutOffs((0, 40, 0, 60), (0, 30, 20)).notable()]
+    [2]
+    """
+
+    cut: tuple[int, ...] = ()
+    over: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(lengths: Indices, is_cut: BoolArray, n: Indices) -> CutOffs:
+        """Return the ends of n runs each with so many steps."""
+        sums = (np.bincount(lengths[which], n[which]).astype(np.int64) for which in (is_cut, ~is_cut))
+        return CutOffs(*(tuple(each.tolist()) for each in sums))
+
+    def __add__(self, other: CutOffs) -> CutOffs:
+        pairs = ((self.cut, other.cut), (self.over, other.over))
+        return CutOffs(*(tuple(map(sum, zip_longest(*pair, fillvalue=0))) for pair in pairs))
+
+    def to_dict(self) -> dict[str, list[int]]:
+        """Return both ready for JSON; of a log without an order, nothing."""
+        return {name: [*each] for name, each in (("cut", self.cut), ("over", self.over)) if each}
+
+    def steps(self) -> list[CutStep]:
+        """Return each step, with the runs that began it; none beyond those that are told apart."""
+        both = np.array([*zip_longest(self.cut, self.over, fillvalue=0)], dtype=np.int64).reshape(-1, 2)
+        begun = both.sum() - np.cumsum(both.sum(axis=1)) + both[:, 0]
+        rows = zip(begun.tolist(), both[:, 0].tolist(), strict=True)
+        return [CutStep(number, *row) for number, row in enumerate(rows, 1) if row[0] and number <= MOST]
+
+    def notable(self) -> list[CutStep]:
+        """Return the steps in which many are cut off, so that it matters whether the others are like these.
+
+        Where all are cut off, as at the end of a study, no outcome is seen, and none can be missing because of what it
+        was.
+        """
+        least = _SEEN * (sum(self.cut) + sum(self.over))
+        return [
+            each
+            for each in self.steps()
+            if each.n_cut > max(_SHARE * each.n_begun, _FEW - 1) and each.n_begun - each.n_cut > least
+        ]
+
+
+def ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_last: int, once: bool) -> str:
+    """Return the query for the last states of runs and their numbers of steps, in DuckDB's words.
+
+    ``n_last`` is 1 if the last row of a run is no step, and ``once`` says that several rows may be of one step.
+    """
+    n = f"count(DISTINCT {step})" if once else "count(*)"
+    last = ", ".join(f"max_by({value}, {step}) AS {quoted(name)}" for name, value in state.items())
+    where = f"WHERE {run} IS NOT NULL AND {step} IS NOT NULL GROUP BY {run}"
+    runs = f"SELECT least({n} - {n_last}, {MOST}) AS {quoted(LENGTH)}, {last} FROM {table} {where}"
+    keys = ", ".join(map(quoted, [LENGTH, *state]))
+    return f"SELECT {keys}, count(*) AS n FROM ({runs}) AS ended GROUP BY {keys}"
+
+
+def told(steps: Sequence[CutStep]) -> str:
+    """Return the step in which the most are cut off, and how many others there are, in words."""
+    worst = max(steps, key=lambda each: each.n_cut)
+    return str(worst) + (f", and likewise in {number_of(len(steps) - 1, 'other step')}" if len(steps) > 1 else "")

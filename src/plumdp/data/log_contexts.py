@@ -1,0 +1,194 @@
+"""Counts contexts of a log: its steps are read run by run, as short keys of their rows that the first scan kept.
+
+What a key stands for is known from the blocks that were counted, so that the same rows are matched in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.vocabulary import NoContexts
+from plumdp.data import kernels
+from plumdp.data.columns import (
+    ACTION,
+    CONTEXT,
+    COUNT,
+    FIRST_COUNTS,
+    PAST,
+    PAST_ACTION,
+    PAST_PLACE,
+    PLACE,
+    next_columns,
+    past_columns,
+    state_columns,
+)
+from plumdp.data.context_counts import KINDS, ContextCounter, past_tables
+from plumdp.data.contexts import MOST_TRANSITIONS, MOST_VALUES, Context, ContextKind
+from plumdp.data.counts import Pilot
+from plumdp.data.duckdb_tables import Block, columns_of, pages
+from plumdp.data.ingestion import TransitionCounter
+from plumdp.data.log_pilots import Moments
+from plumdp.data.matching import row_counts
+from plumdp.data.names import quoted
+from plumdp.data.steps import COUNTED, LogSteps
+from plumdp.model.graph import BoolArray, Graph, Indices
+
+Keys = npt.NDArray[np.uint64]
+_PLACES = {"last": 0, "step": 1, "apart": 2}  # of a row in its run, by whether a next row follows and is one step later
+
+
+def contexts_of_log(
+    relation: LogSteps,
+    tally: TransitionCounter,
+    moments: Moments | None,
+    pilot: Pilot | None,
+    *,
+    is_drawn: bool,
+    are_looks: bool,
+) -> tuple[tuple[Context, ...], NoContexts | None]:
+    """Return the contexts of a log that was counted, or why there are none.
+
+    ``is_drawn`` says that samples of each choice were drawn by themselves, so that their order means nothing.
+    """
+    reason: NoContexts | None = "looks" if are_looks else "independent" if is_drawn else _why_none(relation, tally)
+    if reason is not None:
+        return (), reason
+    if tally.pasts:
+        return _of_pasts(relation.graph, tally, pilot)
+    size = 0 if pilot is None or moments is None or not pilot.total else _size_of(pilot)
+    counter, legend = ContextCounter(relation.graph), _Legend(relation, tally)
+    for first, steps in _whole_runs(relation.past_pages(moments, size)):
+        counter.add(first, *legend.read(steps))
+    return _checked(counter, tally, pilot, "unplaced" if relation.form == "transitions" else "changed")
+
+
+def _why_none(relation: LogSteps, tally: TransitionCounter) -> NoContexts | None:
+    """Return why no contexts are counted, as far as it is known before the log is read again."""
+    is_placed = relation.is_followed and tally.n_rows
+    if is_placed and relation.graph.n_transitions > MOST_TRANSITIONS:
+        return "size"
+    if not (is_placed or tally.pasts):
+        return "order"
+    return "ties" if tally.has_repeated_steps else None
+
+
+def _of_pasts(
+    graph: Graph, tally: TransitionCounter, pilot: Pilot | None
+) -> tuple[tuple[Context, ...], NoContexts | None]:
+    """Return the contexts that an engine counted."""
+    state, after, past = state_columns(graph), next_columns(graph), past_columns(graph)
+    whole = np.zeros(0) if pilot is None or not pilot.total else pilot.counts
+    moments = zip(FIRST_COUNTS, tally.moments, strict=False)
+    first = next((name for name, seen in moments if np.array_equal(seen.counts, whole)), "")
+    counter = ContextCounter(graph)
+    place, rank, _ = past_tables(graph)
+    for block in tally.pasts:
+        transition, *_ = tally.find(block)
+        value = np.array(block[PAST], dtype=np.int64)
+        last = {ACTION: block[ACTION], **{name: block[name] for name in state}}
+        last |= {name: block[each] for name, each in zip(after, past, strict=True)}
+        before = {ACTION: block[PAST_ACTION], **{name: block[each] for name, each in zip(state, past, strict=True)}}
+        before |= {name: block[each] for name, each in zip(after, state, strict=True)}
+        for kind, earlier, table in ((ContextKind.LAST, last, place), (ContextKind.PREVIOUS, before, rank)):
+            rows = np.flatnonzero((block[CONTEXT] == str(kind)) & (value > 0))
+            there = {name: each[rows] for name, each in {**earlier, PLACE: block[PAST_PLACE]}.items()}
+            taken = tally.find(there)[0]
+            value[rows] = np.where(taken < 0, MOST_VALUES - 1, table[taken])
+        kinds = np.array([KINDS.index(ContextKind(kind)) for kind in block[CONTEXT].tolist()], dtype=np.int64)
+        n = row_counts(block)
+        in_pilot = row_counts(block, first) if first else np.zeros_like(n)
+        kept = transition >= 0
+        for part, times in enumerate((n - in_pilot, in_pilot)):
+            np.add.at(counter.cells[part], (transition[kept], kinds[kept], value[kept]), times[kept])
+    return _checked(counter, tally, pilot, "unplaced")
+
+
+def _checked(
+    counter: ContextCounter, tally: TransitionCounter, pilot: Pilot | None, reason: NoContexts
+) -> tuple[tuple[Context, ...], NoContexts | None]:
+    """Return the contexts if they are of all steps that were counted, and of all in the pilot; otherwise the reason."""
+    contexts, counts = ContextCounter.sum([counter]), tally.seen.counts
+    seen = counts, np.zeros_like(counts) if pilot is None else pilot.counts
+    is_same = all(np.array_equal(*pair) for pair in zip(contexts[0].sums(len(counts)), seen, strict=True))
+    return (contexts, None) if is_same else ((), reason)
+
+
+def _size_of(pilot: Pilot) -> int:
+    """Return after how many runs or rows the pilot ends: at the first moment with as many steps."""
+    equal = (length for length, seen in zip(pilot.lengths, pilot.moments, strict=True) if (seen == pilot.counts).all())
+    return int(next(equal))
+
+
+class _Steps(NamedTuple):
+    """Rows of runs in order."""
+
+    run: npt.NDArray[Any]  # keys, as those of rows
+    step: npt.NDArray[Any]  # floats
+    key: npt.NDArray[Any]
+    is_pilot: npt.NDArray[Any]
+
+
+def _whole_runs(blocks: Iterator[Block]) -> Iterator[tuple[Indices, _Steps]]:
+    """Yield blocks of whole runs, and where each of them begins, and the last one ends."""
+    rest: list[_Steps] = []
+    for block in blocks:
+        steps = _Steps(*block.values())
+        if rest:
+            steps = _Steps(*map(np.concatenate, zip(*rest, steps, strict=True)))
+        is_new = np.append(True, steps.run[1:] != steps.run[:-1])
+        is_other = is_new | np.append(True, steps.step[1:] != steps.step[:-1])
+        if not is_other.all():  # copies of a row
+            is_new, steps = is_new[is_other], _Steps(*(column[is_other] for column in steps))
+        first = np.flatnonzero(is_new)
+        rest = [_Steps(*(column[first[-1] :] for column in steps))]
+        if len(first) > 1:
+            yield first, _Steps(*(column[: first[-1]] for column in steps))
+    for steps in rest:
+        yield np.array([0, len(steps.run)]), steps
+
+
+class _Legend:
+    """What the keys of rows stand for, by the rows that were counted."""
+
+    def __init__(self, relation: LogSteps, tally: TransitionCounter) -> None:
+        graph, connection = relation.graph, relation.log.connection
+        state, after = (", ".join(map(quoted, names)) for names in (state_columns(graph), next_columns(graph)))
+        hashes = f"{relation.own_sql} AS own, hash({state}) AS state, hash({after}) AS after"
+        found = columns_of(connection.execute(f"SELECT {hashes} FROM {COUNTED} ORDER BY rowid"))
+        matched = [(*tally.find(block), _place_of(block)) for block in pages(connection, COUNTED)]
+        transition, state_code, choice, place = (np.concatenate(each) for each in zip(*matched, strict=True))
+        keys, first = np.unique(found["own"], return_index=True)
+        # states by their values, as those which the model does not have differ as well
+        states, self._rows = np.unique(np.append(found["state"], found["after"])), _table(keys)
+        number = np.searchsorted(states, found["state"])
+        code = np.where(state_code >= 0, state_code, graph.n_states + number)
+        self._about = np.stack([code[first], choice[first], number[first], transition[first]])
+        self._n_states = len(states) if relation.form == "trajectories" else 0  # else rows show where they lead
+        after_number = np.where(place > 0, np.searchsorted(states, found["after"]), 0)
+        pair = (np.searchsorted(keys, found["own"]) * self._n_states + after_number) * len(_PLACES) + place
+        pairs, first = np.unique(pair.astype(np.uint64), return_index=True)
+        self._pairs = _table(pairs), transition[first]
+
+    def read(self, steps: _Steps) -> tuple[Indices, Indices, Indices, BoolArray]:
+        """Return state, choice, transition, and whether it is in the pilot, of each step of whole runs."""
+        found, is_pilot = np.empty((3, len(steps.run)), dtype=np.int64), np.empty(len(steps.run), dtype=np.bool_)
+        kernels.read_steps(tuple(steps), self._rows, self._about, self._pairs, self._n_states, found, is_pilot)
+        state, choice, transition = found
+        return state, choice, transition, is_pilot
+
+
+def _place_of(block: Block) -> Indices:
+    words = block.get(PLACE, np.full(len(block[COUNT]), "step"))
+    return np.array([_PLACES.get(word, 0) for word in words.tolist()], dtype=np.int64)
+
+
+def _table(keys: Keys) -> tuple[Keys, Indices]:
+    """Return a hash table that finds the numbers of keys, each of which is there once."""
+    size = 1 << max(4, (2 * len(keys)).bit_length())
+    slots, numbers = np.zeros(size, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
+    kernels.fill_table(keys, slots, numbers)
+    return slots, numbers

@@ -1,0 +1,125 @@
+"""Says what is behind a claim as facts, which are labels and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plumdp.base.vocabulary import RELAXATION_WORDS, Status, findings_in
+from plumdp.model.text import listing
+from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
+from plumdp.result.printing import GUARANTEES, approximately, outward, shares, verdict_on_model
+from plumdp.result.rungs import Ground, Rung
+from plumdp.result.show import Fact
+
+_WORDS: dict[str, str] = {**RELAXATION_WORDS, "untied": "without the expressions"}
+_OF_TABLES = {
+    "interval": "each row within its intervals",
+    "coupled": "bets on the value of this policy, and each row within its intervals",
+}
+
+
+def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
+    """Return the facts behind a claim, those of every claim from the same data among them."""
+    report = None if rests_on.data_quality is None else rests_on.data_quality.report
+    left = f"{report.departures}; bounds take the worst and the best" if report and report.elsewhere else ""
+    found = [*([("elsewhere", left)] if left else []), ("objective", claim.objective)]
+    if not claim.claims_bounds:
+        return [*found, *premises(claim, rests_on, beside, comparison)]
+    found += rung_facts(claim.rungs)
+    found += [
+        ("relaxation", _relaxation_in_words(how)),
+        ("confidence set", f"{how.confidence_set}; {GUARANTEES[claim.guarantee]}"),
+    ]
+    if how.not_in_likelihood:
+        tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
+        found.append(("likelihood", f"ignores {how.not_in_likelihood}; {tighter}"))
+    if beside.remark:
+        found.append(("policy", beside.remark))
+    if how.left_out:
+        found.append(("left out", f"{how.left_out}; the bounds hold, and could be narrower"))
+    if rests_on.jointly:
+        found.append(("jointly", _company(len(rests_on.jointly))))
+    if rests_on.misfit:
+        found.append(("misfit", f"the bounds allow for rows that are off by {rests_on.misfit:g} in total variation"))
+    if rests_on.parameters:
+        boxes = rests_on.parameters.items()
+        box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
+        found.append(("parameters", box))
+    if beside.estimated_value is not None and not rests_on.absence:
+        point = listing([f"{name} = {value:.6g}" for name, value in beside.estimate.items()])
+        where = f"at the most likely {point}" if point else "by what was seen"
+        found.append(("estimate", f"about {beside.estimated_value:.6g} {where} (not a bound)"))
+    if beside.approximate is not None and not rests_on.absence:
+        found.append(("approximately", approximately(beside.approximate)))
+    is_of_model = claim.ground == Ground.ROWS
+    if is_of_model and (parts := ", ".join(f"{share} {name}" for name, share in shares(beside.gap))):
+        found.append(("width", f"{outward(claim.upper - claim.lower, 1, 3)}: {parts}"))
+    if how.narrower and is_of_model:
+        found.append(("narrower", how.to_narrow))
+    found += premises(claim, rests_on, beside, comparison)
+    if how.solver != "converged":
+        found.append(("solver", how.solver))
+    return found
+
+
+def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
+    """Return the facts behind every claim from the same data: the data, the model test, the assumptions.
+
+    Whatever is claimed beside the bounds, such as a difference, is printed with them.
+    """
+    found = []
+    if rests_on.data_quality is not None:
+        found.append(("data", str(rests_on.data_quality)))
+    if beside.p_value is not None:
+        found.append(("model test", "".join(verdict(claim, rests_on, beside))))
+    if claim.reason not in claim.headline:
+        found += [("because" if not i else "", text) for i, text in enumerate(findings_in(claim.reason))]
+    more = comparison.difference.get("assuming", ())
+    found += [("assuming", each) for each in (*rests_on.assumptions, *more)]
+    others = (rung for rung in claim.rungs if rung.ground != claim.ground and rung.is_claim)
+    return found + [(_NAMES[rung.ground][1], each) for rung in others for each in rung.premises]
+
+
+_NAMES = {
+    Ground.WHOLE_RUNS: ("whole runs", "runs assume"),
+    Ground.LIFE_TABLE: ("life table", "table assumes"),
+    Ground.ROWS: ("the model", "model assumes"),
+}
+
+
+def rung_facts(rungs: Sequence[Rung]) -> list[Fact]:
+    """Return what each rung says, or why it says nothing."""
+    return [(_NAMES[rung.ground][0], _said(rung)) for rung in rungs]
+
+
+def _said(rung: Rung) -> str:
+    if rung.is_claim:
+        between = f"between {outward(rung.lower, -1)} and {outward(rung.upper, 1)}"
+        return f"if it is right, {between}" if rung.ground == Ground.ROWS else f"{between}, whatever the model says"
+    is_rejected = rung.status == Status.CONTRADICTED
+    return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"
+
+
+def verdict(claim: Claim, rests_on: RestsOn, beside: Beside) -> tuple[str, str]:
+    """Return what the test of the model says, in words, and how strong the evidence is; empty if there was no test."""
+    if beside.p_value is None or rests_on.absence:
+        return "" if beside.p_value is None else "nothing was tested, as there are no data", ""
+    error, status = 1 - claim.confidence, claim.rungs[-1].status if claim.rungs else claim.status
+    return verdict_on_model(beside.p_value, status, error, rests_on.misfit, beside.visible_error)
+
+
+def _relaxation_in_words(how: How) -> str:
+    if how.is_of_table and how.relaxation in _OF_TABLES:
+        words, without = _OF_TABLES, (_OF_TABLES["interval"], "bets on the value of this policy")
+    else:
+        words, without = _WORDS, (_WORDS["rectangular"], "coupled bounds")
+    if not how.not_coupled:
+        return words[how.relaxation]
+    return "{}; there are no {}: {}".format(*without, how.not_coupled)
+
+
+def _company(n: int) -> str:
+    """Return in words with how many certificates this one holds."""
+    others = "1 other property" if n == 1 else f"{n:,} other properties"
+    together = f"the certificates of {others} that were computed together with it"
+    return f"holds together with {together}: all of them at once with this confidence"

@@ -1,0 +1,183 @@
+"""Any two features work together from end to end, or are refused with the sentence of the one table that says so."""
+
+import re
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiers import size
+
+import plumdp as pl
+from plumdp.base.combinations import REFUSALS, refusals
+from plumdp.base.vocabulary import Trait
+from plumdp.certifying.pipeline import announcing
+from plumdp.certifying.since import certify_since
+from plumdp.data import read_whole_runs
+from plumdp.learning.methods import NEEDED, SETS
+from plumdp.model.events import find_events
+from plumdp.model.gaps import with_gaps
+from plumdp.model.question import ask
+from plumdp.relaxation.relax import RELAXATIONS
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "methods.md"
+SPACE = pl.ParameterSpace.unit("p")
+WON = {"won": lambda s: (s.level == 1) & (s.x == 1)}
+T = Trait
+
+
+class Place(NamedTuple):
+    level: Any
+    x: Any
+
+
+def toss(s):
+    """Toss the coin, or one that wins half as often, once; then stay."""
+    p, is_first = pl.parameters("p")[0], s.level == 0
+    for action, chance in (("toss", p), ("try", p / 2)):
+        yield action, is_first, [(chance, Place(1, 1)), (1 - chance, Place(1, 0))]
+    yield "stay", ~is_first, [(1, s)]
+
+
+def tossed(s):
+    """Return the row of each action in one state, as ``toss`` does for all."""
+    rows = {action: [(f, to) for f, to in row] for action, of, row in toss(Place(np.int64(s.level), s.x)) if of}
+    return {action: [(f, s._replace(level=int(to[0]), x=int(to[1]))) for f, to in row] for action, row in rows.items()}
+
+
+LOG = pd.DataFrame({"episode": range(20), "step": 0, "level": 0, "x": 0, "action": "toss", "next_level": 1})
+LOG["next_x"] = [1, 0] * 10
+
+
+def model_of(traits, folder):
+    """Return the model of a coin with traits."""
+    if T.DISK in traits:
+        cost = {"cost": lambda s, action: (s.level == 0) * 1.0}
+        how = {"choice_rewards": cost, "store": folder / "model", "level": lambda s: s.level}
+        model = pl.model.explore_batch(toss, Place(0, 0), space=SPACE, labels=WON, **how)
+    else:
+        pay = pl.parameters("pay")[0] if T.LEARNED_REWARDS in traits else 1
+        space = pl.ParameterSpace.unit("p", "pay") if T.LEARNED_REWARDS in traits else SPACE
+        rewards = {"cost": lambda s, action: 0 if action == "stay" else pay}
+        model = pl.explore(tossed, {"level": 0, "x": 0}, space=space, labels=WON, choice_rewards=rewards)
+    if T.TABLE in traits:
+        model = pl.model.free_rows(model)
+    return with_gaps(model, [1, 2]) if T.GAPS in traits else model
+
+
+QUESTIONS = {
+    T.STEPS: 'Pmax=? [ F<=2 "won" ]',
+    T.DISCOUNT: 'R{"cost"}max=? [ Cdiscount=0.9 ]',
+    T.AVERAGE: 'R{"cost"}max=? [ S ]',
+    T.REWARDS: 'R{"cost"}max=? [ C<=2 ]',
+    T.MISSION: 'Pmax=? [ F (level=0 & F "won") ]',
+}
+RELAXED = tuple(f"relaxation {name}" for name in RELAXATIONS)
+OF_MODEL = (T.DISK, T.TABLE, T.GAPS, T.LEARNED_REWARDS)
+OPTIONS = (T.MISFIT, T.EVENTS, T.WITNESS, T.RUNS, T.ANNOUNCED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
+KINDS = ("interval", "likelihood", "table")
+GROUPS = (*((each,) for each in (*OF_MODEL, *OPTIONS)), KINDS, tuple(QUESTIONS), RELAXED)
+NOT_MADE = [{T.DISK, T.TABLE}, {T.DISK, T.GAPS}, {T.DISK, T.LEARNED_REWARDS}, {T.TABLE, T.LEARNED_REWARDS}]  # models
+NO_OPTIONS = {T.MISFIT, T.EVENTS, T.WITNESS, T.RUNS, T.DIFFERENCE, *KINDS, *RELAXED}  # of a certificate since a run
+PAIRS = [
+    pair
+    for one, other in combinations(GROUPS, 2)
+    for pair in product(one, other)
+    if {*pair} not in NOT_MADE and not (T.SINCE in pair and {*pair} & NO_OPTIONS)
+]
+IMPLIED = {
+    T.RUNS: {T.ANNOUNCED, T.EVERY_STEP},
+    T.PRACTICE: {T.DRAWS, T.EVERY_STEP},
+    T.GAPS: {T.WITH_GAPS},
+    T.REWARDS: {T.STEPS},
+}
+NO_PROOF = "no proof of these bounds was found, so there is no witness"  # that it was sought is all that is asked here
+
+
+def answer(given, folder):
+    """Return what is certified with some features, by public functions alone."""
+    model = model_of(given, folder)
+    point = {"p": 0.6, "pay": 0.5} if T.LEARNED_REWARDS in given else {"p": 0.6}
+    if T.TABLE in given:
+        graph = model.graph
+        point = np.where(np.diff(graph.first_transition)[graph.choice_of_transition()] > 1, 0.5, 1.0)
+    counts = pl.simulate(model, point, 100, rng=1, max_steps=2)
+    text = next((QUESTIONS[each] for each in given if each in QUESTIONS), 'Pmax=? [ F "won" ]')
+    policy = "toss" if given & {T.RUNS, T.ANNOUNCED} else None
+    policy = "practice" if T.PRACTICE in given else policy
+    policy = (lambda s: {"toss": 0.5, "try": 0.5} if s.level == 0 else "stay") if T.DRAWS in given else policy
+    how: Any = {
+        "confidence_set": next((each for each in given if each in KINDS), None),
+        "misfit": 0.01 if T.MISFIT in given else 0.0,
+        "events": find_events(model_of({*given} - {T.TABLE}, folder / "events")) if T.EVENTS in given else None,
+    }
+    is_announced = bool(given & {T.RUNS, T.ANNOUNCED})
+    if T.SINCE in given:
+        return certify_since(model, counts, text, "run 17", policy=policy, announced=is_announced)
+    runs = read_whole_runs(model, LOG) if T.RUNS in given else None
+    relaxation: Any = next((each.removeprefix("relaxation ") for each in given if each in RELAXED), None)
+    if not given & {T.WITNESS, T.DIFFERENCE}:
+        how |= {"policy": policy, "announced": is_announced, "runs": runs}
+        return pl.certify(model, counts, text, relaxation=relaxation, **how)
+    question = announcing(ask(text, model), policy, announced=is_announced, runs=runs)
+    learned = pl.learn(model, counts, objectives=[question], witness=T.WITNESS in given, **how)
+    if T.DIFFERENCE in given:
+        return pl.difference(learned, text, "toss", "try")
+    found = pl.conclude(learned, question, relaxation=relaxation, policy=policy)
+    pl.decisions.make_witness(learned, found)
+    return found
+
+
+def refused(given):
+    """Return the sentences that may be said of some features, as patterns."""
+    kind = next((each for each in given if each in KINDS), "interval" if T.EVENTS in given else "likelihood")
+    kind = "table" if T.TABLE in given and not {*given} & {*KINDS} else kind
+    traits = {each for each in given if isinstance(each, T)}
+    traits |= {each for trait in traits for each in IMPLIED.get(trait, ())}
+    traits |= {T.VIEW} if kind == "table" and T.TABLE not in given else set()
+    traits |= {t for each in given if each in RELAXED for t in RELAXATIONS[each.removeprefix("relaxation ")].traits}
+    wrong = [{T.OTHER_SET, each} for each in (traits & NEEDED) - SETS[kind].goes_with]
+    due = [each for those in (traits, *wrong) for each in refusals(those)]
+    return [re.sub(r"\\{.*?\\}", ".*", re.escape(each.sentence)) for each in due]
+
+
+def fault(given, folder):
+    """Return what is wrong with the answer to a pair of features, if there is something."""
+    sentences = refused(given)
+    try:
+        found = answer({*given}, folder)
+    except (pl.DataError, pl.ModelError) as error:
+        said = str(error)
+        is_told = any(re.search(each, said) for each in sentences) or (T.WITNESS in given and NO_PROOF in said)
+        return "" if is_told else f"{given} are refused without a row of the table: {said}"
+    is_right = found.lower <= found.upper and not sentences
+    return "" if is_right else f"{given} should be refused: {sentences}"
+
+
+@pytest.mark.slow
+def test_any_two_features_work_together_or_are_refused_by_the_table(tmp_path):
+    """By day all pairs that are refused, and some of the others."""
+    others = [pair for pair in PAIRS if not refused(pair)]
+    pairs = [pair for pair in PAIRS if refused(pair)] + others[:: size(7, 1)]
+    assert [wrong for n, pair in enumerate(pairs) if (wrong := fault(pair, tmp_path / f"{n}"))] == []
+
+
+def table():
+    """Return the table of refusals as the page of methods shows it."""
+    lines = ["| this | with | is refused, as in |", "|---|---|---|"]
+    for each in REFUSALS:
+        one, *rest = (" or ".join(trait.value for trait in group) for group in each.groups)
+        text = "".join(map(str, each.parts("…")))
+        lines.append(f"| {one} | {', and '.join(rest)} | {text} |")
+    return "\n".join(lines)
+
+
+def test_the_page_of_methods_has_the_table():
+    assert table() in PAGE.read_text("utf-8"), f"docs/howto/methods.md should have\n{table()}"
+
+
+def test_each_trait_is_in_the_table_and_each_sentence_says_what_to_do_once():
+    assert {trait for each in REFUSALS for group in each.groups for trait in group} == {*T}
+    assert len({each.sentence for each in REFUSALS}) == len(REFUSALS)
