@@ -1,6 +1,7 @@
 """``plumdp verify`` compares the chain with the model, and the directions of bets with what came before them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -148,16 +149,31 @@ def test_no_action_is_missing_in_an_answer_about_all_policies(tmp_path):
         check_own(folder, small_model())
 
 
-def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
-    """The folder does not say which policies were announced, so that no new solver can find their gradients."""
-    model, folder = small_model(), tmp_path / "result"
+def announced_policies(folder, of):
+    """A result about the difference of two policies that were announced, or about the first of them alone."""
+    model = small_model()
     asked = plumdp.model.Question(model, ask(COST, model).objective, policy="near", against="twice")
     learned = plumdp.learn(model, small_counts(), objectives=[asked])
-    certificate = plumdp.difference(learned, COST, "near", "twice").with_comparison()
+    if of == "both":
+        certificate = plumdp.difference(learned, COST, "near", "twice").with_comparison()
+    else:
+        certificate = plumdp.conclude(learned, replace(asked, against=None))
     witness, _ = propose_witness(learned, certificate)
     plumdp.write_result(certificate, folder, witness=witness, model=model, counts=learned.counts)
     report = verify(folder)
     look_again(folder, report, Own(model))
+    return report
+
+
+def test_directions_of_announced_policies_that_the_folder_has_are_looked_at(tmp_path):
+    report = announced_policies(tmp_path / "result", "both")
+    assert report.passed[-2:] == ["data", "directions"], report.broken
+    assert report.unchecked == []
+
+
+def test_directions_of_announced_policies_that_the_folder_lacks_are_not_looked_at(tmp_path):
+    """The gradients are those of two policies, and the folder has one of them."""
+    report = announced_policies(tmp_path / "result", "one")
     assert report.passed[-2:] == ["model", "data"], report.broken
     assert report.unchecked == ["the directions of bets (what was announced has no text)"]
 

@@ -131,9 +131,13 @@ class Look:
 
     @property
     def is_announced(self) -> bool:
-        """Whether the folder has all that was announced: texts, and the policies that were given."""
-        policies = list(self._policies())
-        return bool(policies) and sum(map(len, policies)) in (0, len(self._given))
+        """Whether the folder has all that was announced: each question's text, or the policies that it is about."""
+        options = self.certificate["options"]
+        if len({len(options[name]) for name in ("objectives", "with_memory", "announced")}) > 1:
+            return False
+        named = list(zip(options["objectives"], self._policies(), strict=True))
+        has_all = bool(named) and all(text or names for text, names in named)
+        return has_all and sum(len(names) for _, names in named) in (0, len(self._given))
 
     def _policies(self) -> Iterator[list[str]]:
         """Yield which policies of each question were announced as files; practice is one in tables alone."""
