@@ -112,7 +112,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
 
     Data without a plan have two numbers where bets in cells make a difference, the first with them.
     """
-    text = (SOURCE.parents[1] / "docs/explanation/limit.md").read_text("utf-8")
+    text = (SOURCE.parents[1] / "docs/proofs/shares.md").read_text("utf-8")
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
     table = {row[0].strip(): [cell.split(",")[0].strip() for cell in row[2:]] for row in rows if len(row) == 5}
     lines = {

@@ -1,7 +1,7 @@
 """The likelihood of rows whose outcomes are sums over hidden paths, with those of all rows about the same parameters.
 
 An outcome that was seen n times has the probability f = Σ_z c[z] Π_e p[e]^m[z, e], with constants c[z] > 0 and factors
-p[e] that are affine and at least zero on the space. Two inequalities bound its logarithm (see limit.md):
+p[e] that are affine and at least zero on the space. Two inequalities bound its logarithm (docs/proofs/hidden_paths.md):
 
 * From below, for every law π of the paths, ln f >= Σ_z π[z] (ln c[z] - ln π[z] + Σ_e m[z, e] ln p[e]), by Jensen's
   inequality. So the evidence is at least that of a table in which factors were seen n Σ_z π[z] m[z, e] times.
@@ -301,7 +301,7 @@ def _psi(reach: FloatArray) -> FloatArray:
 def _most_likely(paths: _UsedPaths, factors: _Factors) -> tuple[FloatArray, FloatArray]:
     """Return numbers (b) above Σ n ln f on boxes, if the probabilities of each row sum to one, and their rounding.
 
-    For every λ >= 0, Σ n ln f is at most λ + Σ max (n ln f - λ f), over f between bounds in the box (see limit.md).
+    For every λ >= 0, Σ n ln f is at most λ + Σ max (n ln f - λ f), over f between bounds in the box (Statement 4c).
     """
     least, most = (
         np.exp(np.minimum(_log_sums(paths.logs + ends @ paths.exponents.T, paths.first)[0], 0.0)) * factor

@@ -1,7 +1,7 @@
 """Steps out of a table: a transition that the table does not have leads "elsewhere", where nature decides everything.
 
 From there nature chooses, without a step of the run, between two states that are never left: in one a run is worth the
-least that could be, in the other the most (docs/explanation/tables.md has the proof). An objective that is ``settled``
+least that could be, in the other the most (proof: docs/proofs/table_differences.md). An objective that is ``settled``
 says how much that is. So solvers, bets and policies meet nothing unusual.
 """
 

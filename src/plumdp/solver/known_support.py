@@ -2,7 +2,7 @@
 
 Values are then limits over natures that come closer and closer to dropping a transition. States that the graph alone
 decides (no chance of the target, infinite rewards, staying forever) are decided here, with all transitions present. The
-rest has the same values if nature may drop them. ``docs/explanation/solver.md`` says why.
+rest has the same values if nature may drop them. ``docs/proofs/solver.md`` says why.
 """
 
 from __future__ import annotations

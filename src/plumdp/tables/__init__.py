@@ -2,6 +2,6 @@
 
 In: a table, its counts and a policy.
 Out: bounds on the value of this policy.
-Begin with: ``table_set.py``, then ``values.py``; docs/explanation/tables.md has the proofs.
+Begin with: ``table_set.py``, then ``values.py``; docs/proofs/tables.md has the proofs.
 Used by: learning, certifying, verifying, explaining.
 """

@@ -3,7 +3,7 @@
 An e-value of a unit has a mean of at most one as long as the unit has not changed, or is as the reference says. Of N
 units, the k with the largest e-values are named, for the largest k with e >= N / (level k) for all of them: on average,
 at most ``level`` of the names are wrong, whatever units have in common (e-BH; Wang and Ramdas 2022). ``e_value`` says
-which e-values there are, and docs/explanation/watching.md proves them.
+which e-values there are, and docs/proofs/watching.md proves them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Let N units be drawn alike, each with a certificate that fails with probability δ at most, let K of the certified ends
 be worse than x, and let CP be the upper end of Clopper and Pearson at one side. With probability 1 - η, of all units at
-most the following share is worse than x (docs/explanation/watching.md has the proofs):
+most the following share is worse than x (docs/proofs/watching.md has the proofs):
 
     certificates that may fail together:  CP(K + ⌊sN⌋, N; η/2), where s = 2δ/η,
     units drawn with their data:          CP(K, N; η) + δ.
