@@ -18,6 +18,7 @@ import pytest
 import sqlglot
 from log_models import LAMP, recount, rows_of, runs
 from mapping_oracle import known
+from past_oracle import MODEL, by_hand, cells, log_of
 from tiers import pairs
 
 import plumdp as pl
@@ -26,7 +27,7 @@ from plumdp.data.frames import _Result, open_spark
 from plumdp.data.logs import read_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.pilots import moments_of, planned_moments
+from plumdp.data.pilots import moments_of, planned_moments, table_moments
 from plumdp.data.sql import counts_query, select_sql
 
 pytestmark = pytest.mark.slow
@@ -133,6 +134,35 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
         for n, moment in zip(lengths, counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
+
+
+@pytest.mark.parametrize("options", ORDERS)
+def test_spark_finds_the_contexts_and_the_first_runs_of_a_table(options, spark):
+    """Moments of a table begin with 16 runs, and those of a planned length are no powers of four."""
+    rows = log_of(200, np.random.default_rng(7), n_odd=60).assign(site=lambda rows: rows["run"] % 3)
+    log = spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False))
+    about = {"columns": {"episode": "run", "state": "x"}, "known": ["site"], **ANYHOW}
+    counts = read_log(MODEL, log, **about, **options).counts
+    lengths = table_moments(200, is_planned="sampling" in options)
+    assert counts.pilot.lengths == lengths
+    for n, moment in zip(lengths, counts.pilot.moments, strict=True):
+        seen = np.zeros_like(moment)
+        for (kind, _, transition), times in by_hand(rows[rows["run"] < n]).items():
+            seen[transition] += times * (kind == "visits")
+        assert seen.sum() > 16
+        assert np.array_equal(moment, seen)
+    assert cells(counts.contexts) == by_hand(rows, "site")
+    assert cells(counts.contexts, of_pilot=True) == by_hand(rows[rows["run"] < 16], "site")
+
+
+def test_spark_takes_no_order_from_steps_that_are_texts(spark):
+    """In which 10 is before 9; what had happened before a step would then be what came later."""
+    rows = pd.DataFrame([(0, str(step), 0, "a", step % 8) for step in range(12)])
+    rows = rows.set_axis(["episode", "step", "state", "action", "next_state"], axis=1)
+    log = read_log(MODEL, spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False)), **ANYHOW)
+    assert log.counts.total == 12
+    assert log.counts.no_contexts == "order"
+    assert not log.report.cut_offs.cut
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])

@@ -54,7 +54,7 @@ def place_of(i):
     return ("first", "second", "third", "fourth", "fifth", "sixth")[i] if i < 6 else "another"
 
 
-def by_hand(rows):
+def by_hand(rows, known=""):
     """Return how often each kind and value came before each transition, as a plain loop over runs sees it."""
     found = Counter()
     for _, run in rows.groupby("run"):
@@ -74,6 +74,7 @@ def by_hand(rows):
                     "step": VALUES[ContextKind.STEP][sum(i >= first for first in (0, 1, 2, 3, 4, 8, 16, 32)) - 1],
                     "since": bins(since, (0, 1, 2, 4, 8, 16, 32, 64)),
                 }
+                values |= {"known": str(row[known])} if known else {}
                 found.update((kind, value, transition) for kind, value in values.items())
             visits[key] += 1
             first = GRAPH.first_transition[CHOICES[key]] if key in CHOICES else 0

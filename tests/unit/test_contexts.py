@@ -19,6 +19,7 @@ from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
 from plumdp.result.data_file import read_data, write_data
 
+PLACES = {"episode": "episode", "step": "step"}
 ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
 
 
@@ -71,6 +72,47 @@ def test_the_query_for_warehouses_finds_the_same_contexts(form):
         counts = read_log(MODEL, result, sampling=sampling, **ANYHOW).counts
         assert cells(counts.contexts) == expected
         assert cells(counts.contexts, of_pilot=True) == first
+
+
+def with_site(rows):
+    return rows.assign(
+        site=np.where(rows["run"] % 3 == 0, "here", "there"), failed=rows.groupby("run")["x"].transform("max")
+    )
+
+
+@pytest.mark.parametrize("form", ["trajectories", "transitions"])
+def test_a_column_that_is_known_before_a_run_is_a_context(form):
+    """By itself a column is none, though it is constant within runs: what is known in the end speaks against all."""
+    rows = with_site(log_of(150, np.random.default_rng(8), n_odd=80 * (form == "trajectories")))
+    whole, first = by_hand(rows, "site"), by_hand(rows[rows["run"] < 16], "site")
+    if form == "transitions":
+        after = rows.groupby("run")["x"].shift(-1)
+        rows = rows.assign(next_state=after)[after.notna()].astype({"next_state": int})
+    rows = pd.concat([rows, rows[:50]])
+    columns = {"episode": "run", "step": "step", "state": "x"}
+    query = counts_query(
+        MODEL, table="lake", dialect="duckdb", form=form, columns=columns, order="runs", known=["site"]
+    )
+    with duckdb.connect() as connection:
+        result = connection.register("lake", rows).execute(query).df()
+    for counts in (read(rows, order="runs", known=["site"]), read_log(MODEL, result, known=["site"], **ANYHOW).counts):
+        assert cells(counts.contexts) == whole
+        assert cells(counts.contexts, of_pilot=True) == first
+    assert cells(read(rows, order="runs").contexts) == cells(read_log(MODEL, result, **ANYHOW).counts.contexts)
+    assert {str(each.kind) for each in read(rows).contexts} == {*VALUES}
+
+
+def test_what_cannot_be_known_before_a_run_is_refused():
+    rows = with_site(log_of(30, np.random.default_rng(3)))
+    with pytest.raises(DataError, match="x changes in run 0, so that it is not known before the run begins"):
+        read(rows, known=["x"])
+    with pytest.raises(DataError, match="the log has no column arm"):
+        read(rows, known=["arm"])
+    with pytest.raises(DataError, match="30 values, and at most 8 are told apart"):
+        read(rows.assign(unit=rows["run"]), known=["unit"])
+    early, late = (read(rows.assign(group=rows["run"] % 8 + k), known=["group"]) for k in (0, 1))
+    with pytest.raises(DataError, match="group has 9 values in these data together"):
+        early + late
 
 
 def test_recorded_and_simulated_runs_have_the_contexts_of_their_log():
@@ -181,6 +223,14 @@ class TestNone:
         assert read(rows.assign(run=[1, None])).no_contexts == "unplaced"
         assert read(rows.assign(step=["1", "later"])).no_contexts == "unplaced"
         assert read(rows.assign(step=["sooner", "later"])).no_contexts == "unplaced"
+
+    def test_rows_that_a_warehouse_cannot_place(self):
+        rows = pd.DataFrame({"state": [0, 0, 1], "action": "a", "next_state": [1, 1, 0], "episode": 1})
+        about = {"table": "lake", "dialect": "duckdb", "form": "transitions", "columns": PLACES}
+        for steps, reason in (([0, 1, 2], None), ([0, 1, None], "unplaced")):
+            with duckdb.connect() as connection:
+                result = connection.register("lake", rows.assign(step=steps)).execute(counts_query(MODEL, **about)).df()
+            assert read_log(MODEL, result).counts.no_contexts == reason
 
     def test_a_table_of_transitions(self):
         rows = pd.DataFrame({"state": [0], "action": ["a"], "next_state": [1]})

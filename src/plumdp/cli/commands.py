@@ -30,7 +30,7 @@ _COUNTED = "A Parquet file for the counts. Without it, they are shown with all d
 COMMANDS = {
     "start": Command(
         "data", {"model": "FILE"},
-        "column state action remember reward cost goal table against unit margin text order "
+        "column state action remember known reward cost goal table against unit margin text order "
         "confidence output force",
         "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
         "plumdp start log.csv\nplumdp start log.csv --goal 'status=\"closed\"' --against practice -o result",

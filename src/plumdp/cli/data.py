@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
 from plumdp.cli.errors import FILE, command_line
-from plumdp.cli.inputs import begins_of, load_model, n_first, read_data
+from plumdp.cli.inputs import begins_of, load_model, memory_of, n_first, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.progress import progress_bar
@@ -106,6 +106,8 @@ def count(given: Options) -> int:
 def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
     if len(given.data) > 1:
         raise DataError(f"--sql {dialect}: name one table, not {len(given.data)}")
+    if memory_of(given) is not None:
+        raise DataError(f"--sql {dialect}: the query does not make what states remember; leave out --remember")
     return plumdp.data.counts_query(
         model,
         table=given.data[0],
@@ -117,6 +119,7 @@ def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
         sampling=given.sampling or "adaptive",
         order=given.order,
         steps=given.steps,
+        known=given.known,
     )
 
 
@@ -157,7 +160,9 @@ def start(given: Options) -> int:
     require_output(given)
     if isinstance(given.action, dict | list):
         raise DataError("--action: name a column, or give an expression")
-    said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember")}
+    said: dict[str, Any] = {
+        name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember", "known")
+    }
     said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
     said |= {"first": n_first(given) or None, **given.text}
     columns = named(given.column)

@@ -192,6 +192,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
         cut_off=given.cut_off,
         steps=given.steps,
         rejected=given.rejected,
+        known=given.known,
     )
 
 
@@ -253,10 +254,10 @@ def table_of(given: Options) -> ParametricMDP:
     raw = raw_of(given, [given.model])
     end, is_closed = made.get("end", ""), whole(made.get("closed", "")) == 1
     table = Start(raw, given.column, given.state, given.action, n_first(given), initial, end, given.goal, reward)
-    return replace(table, closed=is_closed, remember=_memory_of(given)).model
+    return replace(table, closed=is_closed, remember=memory_of(given)).model
 
 
-def _memory_of(given: Options) -> Remembered | None:
+def memory_of(given: Options) -> Remembered | None:
     """Return what each state remembers of its run; a column that it remembers is a variable as others are."""
     from plumdp.data.remembering import VARIABLES
 
@@ -322,7 +323,7 @@ def raw_of(given: Options, files: Sequence[str]) -> RawLog:
     how: Any = given.text
     raw = plumdp.data.raw_log(files, **how)
     raw = replace(raw, text=replace(raw.text, skips=given.keep_going))
-    if not given.remember or (what := _memory_of(given)) is None:
+    if not given.remember or (what := memory_of(given)) is None:
         return raw
     if not is_log(given.model):
         raise DataError("--remember: the states of a model are what it says; give a log as the model")

@@ -232,6 +232,10 @@ class Options:
         "row, so that a missing row is a gap; monthly, weekly, daily or every=30d: dates, one in each such period, so "
         "that a period without one is a gap; ordered: only the order of the rows of a run, of which none is missing; "
         "every result repeats it. Default: ordered, unless some numbers grow by one.")
+    known: Sequence[str] = option(
+        "log", "--known COLUMN", "A column that is known before a run begins, such as a site or a type, with at most 8 "
+        "values: the model test looks whether outcomes depend on it. Not one that is known in the end, such as 'ever "
+        "failed'. Repeat for more.", ())
     rejected: Path | None = option(
         "log", "--rejected FILE", "Write all rows that do not fit, with the reason, as .csv or .parquet.")
 

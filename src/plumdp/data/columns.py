@@ -28,9 +28,11 @@ STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after",
 
 RUN, RUN_NUMBER = "run_name", "run_number"
 N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered as they were made, or otherwise
-FIRST_COUNTS = tuple(f"n_first_{4 * 4**i}" for i in range(7))  # of counts: those of so many runs
+FIRST_COUNT = "n_first_"  # of counts, with a number: those of so many runs
+FIRST_COUNTS = tuple(f"{FIRST_COUNT}{4 * 4**i}" for i in range(7))  # that ready-made counts have
 MOMENT = "moment of the step"  # within the period that the step is; no variable is called so
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
+KNOWN = "known_"  # of counts, with the name of a column: what was known of the run before it began
 CONTEXT, PAST = "context", "past"  # of counts: the kind of past that rows are counted by, and which one it was
 PAST_ACTION, PAST_PLACE = "past_action", "past_place"  # of the earlier step that a past is
 PLACES_OF_ROWS = "places_of_rows"
@@ -195,6 +197,16 @@ def with_looks(sources: Mapping[str, Source], form: LogForm, *, have_ends: bool)
         return {**sources, GAP: GAP if form == "transitions" else STEP}
     entered = {NEXT_AFTER: AFTER} if form == "transitions" else {}
     return {**sources, AFTER: MappingTerm("0e0"), GAP: GAP, **entered}
+
+
+def known_sources(known: Sequence[str], available: Sequence[str], needed: Sequence[str]) -> dict[str, Source]:
+    """Return where columns that are known before a run begins come from, by what counts with ``needed`` call them."""
+    for name in known:
+        if name not in available:
+            raise DataError(Option("known", [*known]), f": the log has no column {name}, only {', '.join(available)}")
+        if f"{KNOWN}{name}" in needed:
+            raise DataError(Option("known", [*known]), f": {KNOWN}{name} is a column of the model; rename one of them")
+    return {f"{KNOWN}{name}": name for name in known}
 
 
 def partial_source(name: str | None) -> MappingTerm:

@@ -153,7 +153,12 @@ class Context:
 
 
 def added(some: Sequence[Context], others: Sequence[Context]) -> tuple[Context, ...]:
-    """Return the contexts that both data have, added up; none that would have too many values."""
+    """Return the contexts that both data have, added up; refuse one that has too many values."""
     named = {(each.kind, each.name): each for each in others}
     pairs = [(each, named[each.kind, each.name]) for each in some if (each.kind, each.name) in named]
-    return tuple(one + other for one, other in pairs if len({*one.values, *other.values}) <= MOST_VALUES)
+    for one, other in pairs:  # to leave it out by looking would give its share of the error to the others
+        if (n := len({*one.values, *other.values})) > MOST_VALUES:
+            raise DataError(
+                f"{one.name} has {n} values in these data together, and at most {MOST_VALUES} are told apart"
+            )
+    return tuple(one + other for one, other in pairs)

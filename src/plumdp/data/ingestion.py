@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm, Steps
 from plumdp.data.columns import (
     ACTION,
     CONTEXT,
     COUNT,
-    FIRST_COUNTS,
+    FIRST_COUNT,
+    KNOWN,
     N_COPIES,
     N_RUNS,
     N_UNORDERED,
@@ -28,6 +30,7 @@ from plumdp.data.columns import (
     next_columns,
     state_columns,
 )
+from plumdp.data.contexts import MOST_VALUES, Context, ContextKind
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.cut_offs import LENGTH, CutOffs
 from plumdp.data.duckdb_tables import Block
@@ -78,12 +81,16 @@ class TransitionCounter:
         elsewhere: int | None = None,
         rewards: Mapping[str, LearnedRewards] | None = None,
         partial: PartialLooks | None = None,
+        known: Sequence[str] = (),
     ) -> None:
+        self.known = known
+        self._of_known: list[tuple[Indices, Block]] = []  # transitions of rows, with what was known of their runs
         self._rewards = rewards or {}
         self.fault: tuple[RewardFault, Offender] | None = None  # the first value of a reward that cannot be
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
         self._elsewhere = elsewhere
         self.seen, *self.moments = (self.nothing() for _ in range(1 + n_moments))
+        self.sizes = SIZES if stages is None else stages.sizes  # of the moments: runs or rows
         self._stage_of_moment: Sequence[int] = range(n_moments)
         self.recorder: Recorder | None = None  # of what was seen between boundaries
         if stages is not None and stages.ends:
@@ -199,6 +206,9 @@ class TransitionCounter:
         require_countable(self.n_rows)
         self._check_rewards(block, transition, n)
         self._add_to(self.seen, block, transition)
+        if self.known:
+            rows = np.flatnonzero(transition >= 0)
+            self._of_known.append((transition[rows], {name: values[rows] for name, values in block.items()}))
         for number, seen in enumerate(self.moments):
             self._add_to(seen, block, transition, number)
         if self.recorder is not None:
@@ -218,14 +228,39 @@ class TransitionCounter:
 
     def _add_to(self, seen: Seen, block: Block, transition: Indices, number: int | None = None) -> None:
         """Add what the rows of a block show, or what they had shown at a moment of this number."""
-        is_counted, n, first = transition >= 0, row_counts(block), None
-        if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
-            n, first = row_counts(block, FIRST_COUNTS[number]), SIZES[number]
-        elif number is not None and STAGE in block:
-            is_counted = is_counted & np.asarray(block[STAGE] <= self._stage_of_moment[number])
-        rows = np.flatnonzero(is_counted)
+        n, first = self.times(block, number)
+        rows = np.flatnonzero((transition >= 0) & (n > 0))
         np.add.at(seen.counts, transition[rows], n[rows])
         add_sums(seen.rewards, self._rewards, block, rows, transition[rows], first)
+
+    def times(self, block: Block, number: int | None) -> tuple[CountArray, int | None]:
+        """Return how often each row was seen, or had been at a moment, and the runs until then that columns name."""
+        n = row_counts(block)
+        if number is None:
+            return n, None
+        if STAGE in block:
+            return np.where(block[STAGE] <= self._stage_of_moment[number], n, 0), None
+        name = f"{FIRST_COUNT}{self.sizes[number]}"
+        return (row_counts(block, name), self.sizes[number]) if name in block else (n, None)
+
+    def known_contexts(self, number: int | None) -> Iterator[Context]:
+        """Yield the contexts that were known before runs began; the pilot ends at a moment, or there is none."""
+        for name in self.known:
+            words = [
+                np.ma.filled(block[f"{KNOWN}{name}"].astype(np.object_), "").astype(str) for _, block in self._of_known
+            ]
+            values = sorted({word for each in words for word in each.tolist()}) or [""]
+            if len(values) > MOST_VALUES:
+                more = f": {name} has {len(values)} values, and at most {MOST_VALUES} are told apart"
+                raise DataError(Option("known", [*self.known]), more)
+            total, pilot = np.zeros((2, len(values), self._graph.n_transitions), dtype=np.int64)
+            for each, (transition, block) in zip(words, self._of_known, strict=True):
+                cell = np.searchsorted(values, each), transition
+                np.add.at(total, cell, row_counts(block))
+                if number is not None:
+                    np.add.at(pilot, cell, self.times(block, number)[0])
+            shown = [word or "missing" for word in values]
+            yield Context.of(ContextKind.KNOWN, total - pilot, pilot, name=name, values=shown)
 
     def _check_rewards(self, block: Block, transition: Indices, n: CountArray) -> None:
         """Note the first value of a reward that is missing, or is not in its range."""
@@ -313,6 +348,8 @@ class TransitionCounter:
                 "rows with the same run and step are records of one step, and whether they contradict each other does "
                 "not depend on where steps led"
             )
+        if self.known:
+            yield f"what the log says of {', '.join(self.known)} was known before each run began"
         if self._elsewhere is not None:
             yield (
                 "the successors of each row in the table come from other data than these; every other step left the "

@@ -17,7 +17,6 @@ from plumdp.data.columns import (
     ACTION,
     CONTEXT,
     COUNT,
-    FIRST_COUNTS,
     PAST,
     PAST_ACTION,
     PAST_PLACE,
@@ -59,7 +58,8 @@ def contexts_of_log(
         return (), reason
     if tally.pasts:
         return _of_pasts(relation.graph, tally, pilot)
-    size = 0 if pilot is None or moments is None or not pilot.total else _size_of(pilot)
+    number = _moment_of(pilot)
+    size = 0 if number is None or moments is None or pilot is None else int(pilot.lengths[number])
     counter, legend = ContextCounter(relation.graph), _Legend(relation, tally)
     for first, steps in _whole_runs(relation.past_pages(moments, size)):
         counter.add(first, *legend.read(steps))
@@ -81,9 +81,7 @@ def _of_pasts(
 ) -> tuple[tuple[Context, ...], NoContexts | None]:
     """Return the contexts that an engine counted."""
     state, after, past = state_columns(graph), next_columns(graph), past_columns(graph)
-    whole = np.zeros(0) if pilot is None or not pilot.total else pilot.counts
-    moments = zip(FIRST_COUNTS, tally.moments, strict=False)
-    first = next((name for name, seen in moments if np.array_equal(seen.counts, whole)), "")
+    number = _moment_of(pilot)
     counter = ContextCounter(graph)
     place, rank, _ = past_tables(graph)
     for block in tally.pasts:
@@ -100,8 +98,8 @@ def _of_pasts(
             value[rows] = np.where(taken < 0, MOST_VALUES - 1, table[taken])
         kinds = np.array([KINDS.index(ContextKind(kind)) for kind in block[CONTEXT].tolist()], dtype=np.int64)
         n = row_counts(block)
-        in_pilot = row_counts(block, first) if first else np.zeros_like(n)
-        kept = transition >= 0
+        in_pilot = np.zeros_like(n) if number is None else tally.times(block, number)[0]
+        kept = (transition >= 0) & (value >= 0)
         for part, times in enumerate((n - in_pilot, in_pilot)):
             np.add.at(counter.cells[part], (transition[kept], kinds[kept], value[kept]), times[kept])
     return _checked(counter, tally, pilot, "unplaced")
@@ -111,16 +109,18 @@ def _checked(
     counter: ContextCounter, tally: TransitionCounter, pilot: Pilot | None, reason: NoContexts
 ) -> tuple[tuple[Context, ...], NoContexts | None]:
     """Return the contexts if they are of all steps that were counted, and of all in the pilot; otherwise the reason."""
-    contexts, counts = ContextCounter.sum([counter]), tally.seen.counts
+    contexts = *ContextCounter.sum([counter]), *tally.known_contexts(_moment_of(pilot))
+    counts = tally.seen.counts
     seen = counts, np.zeros_like(counts) if pilot is None else pilot.counts
     is_same = all(np.array_equal(*pair) for pair in zip(contexts[0].sums(len(counts)), seen, strict=True))
     return (contexts, None) if is_same else ((), reason)
 
 
-def _size_of(pilot: Pilot) -> int:
-    """Return after how many runs or rows the pilot ends: at the first moment with as many steps."""
-    equal = (length for length, seen in zip(pilot.lengths, pilot.moments, strict=True) if (seen == pilot.counts).all())
-    return int(next(equal))
+def _moment_of(pilot: Pilot | None) -> int | None:
+    """Return the number of the first moment with as many steps as the pilot, where it ends; None if there is none."""
+    if pilot is None or not pilot.total:
+        return None
+    return next(i for i, seen in enumerate(pilot.moments) if (seen == pilot.counts).all())
 
 
 class _Steps(NamedTuple):

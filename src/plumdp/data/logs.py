@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,12 @@ from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff, LogForm, NoBets, Order, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
+    KNOWN,
     MOMENT,
     STEP,
     find_columns,
     find_runs,
+    known_sources,
     source_columns,
     without_actions,
 )
@@ -58,6 +60,7 @@ from plumdp.data.same_files import (
     now,
     part_of_file,
 )
+from plumdp.data.sql import keys
 from plumdp.data.steps import LogSteps
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.data.whole_runs import read_whole_runs
@@ -87,6 +90,7 @@ def read_log(
     cut_off: CutOff | None = None,
     steps: Steps | None = None,
     rejected: str | Path | None = None,
+    known: Sequence[str] = (),
 ) -> Log:
     """Return the counts of the model's transitions in a log, and a report of what became of each row.
 
@@ -131,6 +135,10 @@ def read_log(
         "daily" or "every=30d" for dates with one step in each period.
     rejected
         A .csv or .parquet file to which rejected rows are written, with the reason, the file and the row.
+    known
+        Columns that are known before a run begins, as the site, the type or the arm are, and have at most 8 values: the
+        model test looks whether outcomes depend on them. Not what is known in the end ("ever failed"), although it is
+        the same in all rows of a run: that speaks against right models.
 
     Examples
     --------
@@ -164,6 +172,9 @@ def read_log(
         if is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led
             found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
+        labels = [f"{KNOWN}{name}" for name in known] if form == "counts" else [*known]
+        sources = known_sources(labels, log.columns, keys(model.graph))
+        found |= {f"{KNOWN}{name}": source for name, source in zip(known, sources.values(), strict=True)}
         runs = find_runs(model.graph, log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
@@ -181,6 +192,7 @@ def read_log(
         relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
         if is_by_period:
             relation.require_periods(str(steps))
+        relation.require_known(known)
         if are_looks:
             relation.require_looks(is_by_period=is_by_period)
         relation = relation.arranged()
@@ -196,6 +208,7 @@ def read_log(
             elsewhere=elsewhere_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
             partial=PartialLooks.of(model) if are_looks else None,
+            known=known,
         )
         for block in relation.count(moments):
             tally.add(tally.without_pasts(block))

@@ -50,18 +50,17 @@ def pasts_sql(graph: Graph, steps: str) -> list[str]:
     }
     for i, (name, later) in enumerate(zip(state, after, strict=True)):
         seen |= {f"last_{i}": f"lag({later}) {in_row}", f"before_{i}": f"lag({name}) {in_run}"}
-    seen = {
-        name: f"CASE WHEN {_IS_OFF} THEN {0 if name[:2] == 'n_' else 'NULL'} ELSE {each} END"
-        for name, each in seen.items()
-    }
+    seen = {name: f"CASE WHEN {_IS_OFF} THEN NULL ELSE {each} END" for name, each in seen.items()}
     in_stay = f'OVER ({_RUN}, stay ORDER BY "{STEP}")'
     values = {
         "past_visits": _bin("n_visits", _BINS),
         "past_step": _bin("n_steps", _STEPS),
-        "past_since": f"CASE WHEN {_IS_OFF} THEN 0 ELSE {_bin(f'row_number() {in_stay} - 1', _BINS)} END",
+        "past_since": _bin(f"row_number() {in_stay} - 1", _BINS),
         "past_last": "CASE WHEN n_visits > 0 THEN 1 ELSE 0 END",
         "past_previous": "CASE WHEN n_steps > 0 THEN 1 ELSE 0 END",
     }
+    # of rows without an order there is no past, and so nothing is said of the others
+    values = {name: f"CASE WHEN {_IS_OFF} THEN -1 ELSE {each} END" for name, each in values.items()}
     return [
         f"steps_seen AS ({_more(seen, steps)})",
         f"stays AS ({_more({'stay': f'sum(has_entered) {in_run}'}, 'steps_seen')})",

@@ -12,8 +12,9 @@ from plumdp.base.vocabulary import Dialect as Dialect
 from plumdp.data.columns import (
     ACTION,
     COUNT,
-    FIRST_COUNTS,
+    FIRST_COUNT,
     GAP,
+    KNOWN,
     MOMENT,
     N_ALIKE,
     N_COPIES,
@@ -35,6 +36,7 @@ from plumdp.data.columns import (
     UNKNOWN,
     Source,
     found_in,
+    known_sources,
     named,
     needed_columns,
     needed_sources,
@@ -100,6 +102,7 @@ def counts_query(
     order: Order | None = None,
     pilot: bool = True,
     steps: Steps | None = None,
+    known: Sequence[str] = (),
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
@@ -113,9 +116,9 @@ def counts_query(
 
     Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
     the result is read. Steps are also counted by what came before them in their run, in rows of their own: ``context``
-    says which, and is "all" in the other rows. For a table of transitions all this needs the columns ``episode`` and
-    ``step``, and nobody but you knows whether it has them: say so with ``columns={"episode": "episode", "step":
-    "step"}``.
+    says which, and is "all" in the other rows. All rows have the values of ``known`` columns, see ``read_log``. For a
+    table of transitions all this needs the columns ``episode`` and ``step``, and nobody but you knows whether it has
+    them: say so with ``columns={"episode": "episode", "step": "step"}``.
 
     ``steps="ordered"`` says that the column ``step`` of trajectories only orders the rows of a run, as in ``read_log``;
     it may then be a date or a time. With "monthly", "weekly" or "daily", dates count in these periods of the calendar.
@@ -124,8 +127,9 @@ def counts_query(
     known, and ``pilot`` is not False, the query also counts how often each row is in the first 4, 16, … runs
     (``n_first_4`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
     ``read_log`` with the same ``sampling`` finds that.
-    The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
-    texts such as "run 10" do not. The rows of such a table are in no order, so that ``order="time"`` is refused.
+    The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs, and ``step``
+    in that of steps: numbers do, texts such as "run 10" do not. The rows of such a table are in no order, so that
+    ``order="time"`` is refused.
 
     >>> from plumdp import case_study
     >>> model, columns = case_study("betting:25").model, {"money": "purse"}
@@ -179,6 +183,7 @@ def counts_query(
         if period_of(steps):
             raise not_there(str(steps))
         sources |= {STEP: in_periods(str(steps), STEP), MOMENT: STEP}
+    sources |= known_sources(known, known, keys(model.graph)) if has_steps else {}
     rewards = Rewards.of(model)
     sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
     table_columns = _names_there(source_columns(sources.values()), named(columns, model.graph.states), form, dialect)
@@ -277,6 +282,7 @@ def count_sql(
     table: str,
     *,
     n_runs: str | None = None,
+    sizes: Sequence[int] = SIZES,
     once: bool = False,
     is_ordered: bool = False,
     is_warehouse: bool = False,
@@ -285,15 +291,17 @@ def count_sql(
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
-    It also counts all runs as ``n_runs``, and the rows of the first 4, 16, … of them. ``once`` counts rows of one step
-    of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
+    It also counts all runs as ``n_runs``, and the rows of the first 4, 16, … of them, or of other ``sizes``. ``once``
+    counts rows of one step of a run that are alike as one, and says how many copies of it there are. It needs run and
+    step. Where ``columns``
     has the stage of a row, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
     only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine, and
     ``in_order`` that each run lies in one piece, its steps ascending: then one pass over the rows will do.
     ``pasts`` counts rows by the past of their runs as well, in rows of their own; it needs run and step, and each step
     ``once`` if these are transitions.
     """
-    twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
+    firsts = {f"{FIRST_COUNT}{size}": size for size in sizes}
+    twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *firsts, RUN, RUN_NUMBER}
     columns = with_values(columns, is_warehouse=is_warehouse)
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
@@ -303,9 +311,21 @@ def count_sql(
     pasts = pasts and has_pasts(graph) and GAP not in columns and STAGE not in columns
     parts, steps = _steps(graph, form, columns, table, place, n_runs, once, pasts)
     looks = [name for name in (GAP, PARTIAL) if name in columns]
-    grouped = [*keys(graph), *looks, *([STAGE] if STAGE in columns else []), *([PLACE] if steps == "moves" else [])]
+    grouped = [
+        *keys(graph),
+        *looks,
+        *_known(graph, columns),
+        *([STAGE] if STAGE in columns else []),
+        *([PLACE] if steps == "moves" else []),
+    ]
     values, named = value_columns(columns), _of_looks(columns, form)
-    about: dict[str, Any] = {"values": values, "n_runs": n_runs, "once": once, "is_warehouse": is_warehouse}
+    about: dict[str, Any] = {
+        "values": values,
+        "n_runs": n_runs,
+        "firsts": firsts,
+        "once": once,
+        "is_warehouse": is_warehouse,
+    }
     if pasts:
         parts, steps, about = [*parts, *pasts_sql(graph, steps)], "pasts", {**about, "pasts": graph}
     counted = _count(grouped, steps, named, **about)
@@ -368,6 +388,11 @@ def keys(graph: Graph) -> list[str]:
     return [*state_columns(graph), ACTION, *next_columns(graph)]
 
 
+def _known(graph: Graph, columns: Collection[str]) -> list[str]:
+    """Return the columns with what was known of a run before it began."""
+    return [name for name in columns if name.startswith(KNOWN) and name not in keys(graph)]
+
+
 def _steps(
     graph: Graph,
     form: LogForm,
@@ -386,7 +411,8 @@ def _steps(
     state, is_runs, in_order = state_columns(graph), form == "trajectories", place == _PLACE_IN_ORDER
     after = dict(zip(next_columns(graph), state, strict=True))
     shown = [*state_columns(graph, form), ACTION, *(() if is_runs else after)]
-    others = {name: columns[name] for name in (*_WHERE, *value_columns(columns)) if name in columns}
+    others = (*_WHERE, *value_columns(columns), *_known(graph, columns))
+    others = {name: columns[name] for name in others if name in columns}
     has_run = n_runs or once or pasts or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
@@ -495,6 +521,7 @@ def _count(
     of_looks: Mapping[str, str],
     *,
     values: Collection[str] = (),
+    firsts: Mapping[str, int],
     n_runs: str | None = None,
     once: bool = False,
     is_warehouse: bool = False,
@@ -506,7 +533,7 @@ def _count(
     for name in values:
         counted |= sums_sql(name, quoted(name), n, is_warehouse=is_warehouse) | range_sql(name, quoted(name))
     if n_runs:
-        for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
+        for name, size in firsts.items():
             times = f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END"
             counted[name] = _sum(times)
             for value in values:

@@ -14,6 +14,7 @@ from plumdp.base.vocabulary import Steps as StepsOption
 from plumdp.data.columns import (
     ACTION,
     GAP,
+    KNOWN,
     N_RUNS,
     NEXT_AFTER,
     PARTIAL,
@@ -293,17 +294,26 @@ class LogSteps:
             n_runs, columns[EPISODE] = N_RUNS, quoted(moments.column)
         step = self.columns.get(STEP)
         is_ordered = form == "trajectories" and isinstance(step, str) and is_time(self.log.types[step])
-        has_pasts = {EPISODE, STEP} <= {*columns}
-        write = partial(count_sql, n_runs=n_runs, is_ordered=is_ordered, is_warehouse=True, pasts=has_pasts)
+        has_pasts, sizes = self._sorts, () if moments is None else moments.sizes
+        write = partial(
+            count_sql, n_runs=n_runs, sizes=sizes, is_ordered=is_ordered, is_warehouse=True, pasts=has_pasts
+        )
 
         def counted(once: bool) -> Block:
             query = write(self.graph, form, columns, table, once=once)
             return columns_of(self.log.connection.execute(query))
 
         if form == "transitions":
-            return counted(has_pasts)
+            return counted({EPISODE, STEP} <= {*columns})
         block = counted(False)
         return counted(True) if "duplicate" in block[PLACE] else block  # which may be copies of a row
+
+    @property
+    def _sorts(self) -> bool:
+        """Whether an engine puts the rows of runs in order: by numbers or times, and not by texts."""
+        step = self.columns.get(STEP)
+        is_placed = not isinstance(step, str) or self.log.types[step].startswith(IN_ORDER)
+        return EPISODE in self.columns and step is not None and is_placed
 
     def last_states(self, *, once: bool) -> Block | None:
         """Return the last states of runs with their numbers of steps; nothing if no order of steps is known."""
@@ -315,7 +325,7 @@ class LogSteps:
             rows = f"SELECT DISTINCT * FROM ({select_sql(named, COUNTED)})"
             ends = write({"own": "own"}, "run", "step", _PLACED)
             query = f"SELECT * EXCLUDE own FROM ({ends}) JOIN ({rows}) USING (own)"
-        elif self.log.engine == SPARK and self.form != "counts" and {EPISODE, STEP} <= {*columns}:
+        elif self.log.engine == SPARK and self.form != "counts" and self._sorts:
             names = state_columns(self.graph, self.form) if is_runs else next_columns(self.graph)
             state = {key: columns[name] for key, name in zip(state_columns(self.graph), names, strict=True)}
             query = write(state, columns[EPISODE], columns[STEP], self.log.table)
@@ -470,6 +480,18 @@ class LogSteps:
                 f"run {run} has a row after a partial look, which did not tell where the unit was: a later row needs a "
                 "look that does"
             )
+
+    def require_known(self, known: Sequence[str]) -> None:
+        """Refuse columns that change within a run, so that not all of them is known when it begins."""
+        if self.form == "counts" or EPISODE not in self.columns:
+            return
+        for name in known:
+            value = self.expressions[f"{KNOWN}{name}"]
+            n = f"count(DISTINCT {value}) + max(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END)"
+            runs = f"SELECT {self._run} AS run FROM {self.log.table} GROUP BY 1 HAVING {n} > 1"
+            for (run,) in self.log.rows(f"SELECT run FROM ({runs}) AS runs WHERE run IS NOT NULL LIMIT 1"):
+                changes = f": {name} changes in run {run}, so that it is not known before the run begins"
+                raise DataError(Option("known", [*known]), changes)
 
     def require_periods(self, steps: StepsOption) -> None:
         """Refuse steps that are not dates, or are not whole numbers of a period after the first of their run."""

@@ -23,12 +23,16 @@ from plumdp.data.log_models import action_name, model_from_log
 from plumdp.data.logs import read_log
 from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
+from plumdp.fit.remembered import find_remembered
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import as_in
 from plumdp.model.text import number_of, one_line
 from plumdp.starting.roles import column_term, is_harm, look_at
+from plumdp.tables.fit import table_fit
+
+_EVIDENT = 0.05  # p-value of memory from which on it is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,7 @@ class Start:
     last: str = ""  # a formula of where most runs end that do not end where they begin
     closed: bool = False  # whether there are no other states than those of the first runs
     remember: Remembered | None = None  # what each state remembers of its run
+    known: Sequence[str] = ()  # columns that are known before a run begins
     facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
 
     def __repr__(self) -> str:
@@ -99,9 +104,23 @@ class Start:
     @cached_property
     def log(self) -> Log:
         """The data of the other runs on the table. Rows that cannot be read are left out, and the report says so."""
+        return self._read(self._log.others(self.first, **self._part, means=self._earned))
+
+    @property
+    def memory(self) -> str:
+        """What the first runs remember that states do not tell, and what to do, in words, if that is evident."""
+        counts = self._read(self._log.first(self.first, **self._part)).counts
+        found = find_remembered(self.model, counts.contexts)
+        if found is None or table_fit(self.model, counts).p_of_memory > _EVIDENT:
+            return ""
+        what, context = found
+        say = f"say --remember {what.option}" if what.option else "ask whole runs"
+        return f"{what.words(self.model, context)}: {say}"
+
+    def _read(self, raw: RawLog) -> Log:
         return read_log(
             self.model,
-            self._log.others(self.first, **self._part, means=self._earned),
+            raw,
             columns=self.columns,
             states=self.states,
             actions=self.actions,
@@ -109,6 +128,7 @@ class Start:
             cut_off=self.cut_off,
             order=self.order,
             on_unmatched="report",
+            known=self.known,
         )
 
     @property
@@ -183,6 +203,7 @@ class Start:
             "action": self.actions or "",
             "steps": self.steps or "",
             "remember": self.remember or "",
+            "known": [*self.known],
             "cut-off": self.cut_off or "",
             "order": self.order or "",
             "keep-going": True,

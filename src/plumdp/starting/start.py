@@ -55,6 +55,7 @@ def start(
     first: int | None = None,
     order: Order | None = None,
     remember: str = "",
+    known: Sequence[str] = (),
     encoding: str = "",
     decimal: Decimal | None = None,
     date_format: str = "",
@@ -79,6 +80,7 @@ def start(
     order: what came first, as in ``read_log``.
     remember: what each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
         ``RawLog.remember``; or a column that is known when a run begins.
+    known: columns that are known when a run begins, for the test of the model, as in ``read_log``.
     encoding, decimal, date_format: as in ``raw_log``.
 
     >>> import pandas as pd
@@ -125,7 +127,7 @@ def start(
     roles = {"episode": run, "step": step}
     roles = {key: name for key, name in roles.items() if name}
     memory = next((each for each in VARIABLES if each == remember), None)
-    found = Start(raw, roles, first=first, goal=goal, order=order, remember=memory, **made)
+    found = Start(raw, roles, first=first, goal=goal, order=order, remember=memory, known=known, **made)
     if memory is not None:
         if after or len(roles) < 2:
             raise DataError(
@@ -135,7 +137,9 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
-    return _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
+    found = _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
+    memory = found.memory if run and step else ""
+    return replace(found, facts=(*found.facts, ("memory", memory))) if memory else found
 
 
 def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
