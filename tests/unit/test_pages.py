@@ -81,8 +81,25 @@ def test_every_page_is_in_a_table_of_contents():
     assert listed - pages == set()
 
 
-def test_the_tests_that_prove_claims_exist():
-    page = (ROOT / "docs" / "explanation" / "guarantees.md").read_text(encoding="utf-8")
-    named = re.findall(r"`([a-z]+/test_\w+\.py)`", page)
-    assert len(named) > 20
-    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+def missing_tests(text):
+    """Return the tests that a page names, as file, file::name or ::name of the file before, and that do not exist."""
+    missing, file = [], None
+    for named, name in re.findall(r"`((?:[a-z]+/test_\w+\.py)?)(?:::(test_\w+))?`", text):
+        file = ROOT / "tests" / named if named else file
+        if not (named or name):
+            continue
+        if not file.exists() or f"def {name}(" not in file.read_text(encoding="utf-8") + "def (":
+            missing.append(f"{named}::{name}")
+    return missing
+
+
+def test_the_tests_that_check_claims_and_statements_exist():
+    text = (DOCS / "proofs" / "tests.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"`[\w/.]*(?:test_\w+\.py|::test_)", text)) > 80
+    assert missing_tests(text) == []
+
+
+def test_a_test_that_does_not_exist_is_missing():
+    here = "unit/test_pages.py"
+    text = f"`{here}::test_no_such` `::test_a_broken_link_is_found` `{here}` `unit/test_not_there.py` `::test_x`"
+    assert missing_tests(text) == [f"{here}::test_no_such", "unit/test_not_there.py::", "::test_x"]
