@@ -48,7 +48,8 @@ def _bits_as_before() -> Iterator[None]:
 
 
 def _is_at_night(case: str) -> bool:
-    return case in AT_NIGHT or CASE_BY_DAY.get(case.partition("[")[0], case) != case
+    test = case.partition("[")[0]
+    return not AT_NIGHT.isdisjoint({case, test}) or CASE_BY_DAY.get(test, case) != case
 
 
 def _require_by_day(collected: list[str]) -> None:
