@@ -73,7 +73,7 @@ def run_script(arguments, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monkeypatch, blank_pictures):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     code = 0

@@ -78,11 +78,3 @@ def test_what_is_not_understood_is_refused_in_the_words_of_the_command_line(name
 
 def test_a_log_with_gaps_says_which_option_reads_it():
     assert "--looks 1,2,3" in plumdp("count", "model.py", "dates.csv", *UNITS, "--steps", "monthly").err
-
-
-@pytest.mark.slow
-def test_saved_results_know_their_gaps():
-    asked = ("-p", 'P=? [ F<=12 "broken" ]', "--confidence", "0.9", "--looks", "1,2,3", "--column", "gap=months")
-    assert plumdp("certify", "model.py", "looks.csv", *asked, "-o", "result").code in (0, 4)
-    assert plumdp("report", "result", "-o", "report.html").code == 0
-    assert plumdp("check-model", "model.py", "looks.csv", *asked[4:]).code == 0

@@ -1,18 +1,13 @@
 """A policy that ``improve`` returns is worse than the baseline in at most a tenth of all repetitions at the error 0.1.
 
 All coins but those of the baseline are a little worse than fair. So whatever is returned in place of the baseline is
-worse. A rule that goes by estimates returns one nearly always. By day, a sequential test decides after a few dozen
-repetitions: the product of the likelihood ratios of the rates 0.5 and 0.1 has a mean of at most one if failures are as
-rare as promised, so that it ever reaches 10^6 with a probability of at most 10^-6 (Ville).
+worse. A rule that goes by estimates returns one nearly always.
 """
-
-from itertools import accumulate
-from math import log
 
 import numpy as np
 import pytest
 from arms import WINS, chances, row_of_arms
-from coverage_game import critical_value
+from evidence import until_refuted
 from shorthand import improve
 from tiers import size
 
@@ -21,7 +16,7 @@ from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference
 
 pytestmark = pytest.mark.slow
-ERROR, REPETITIONS, N = 0.1, size(16, 500), 4
+ERROR, REPETITIONS, N = 0.1, size(12, 500), 4
 WORSE = chances(N, **{f"b{i}": 0.5 - 1e-9 for i in range(N)})
 
 
@@ -34,18 +29,12 @@ def is_worse(seed):
     return not np.array_equal(found.policy.choice, pl.PolicyTable.from_actions(model.graph, "a").choice)
 
 
-def evidence(failures, repetitions):
-    """Return the logarithm of the likelihood ratio of the rates 0.5 and 0.1 to the base ten."""
-    return (failures * log(0.5 / ERROR) + (repetitions - failures) * log(0.5 / (1 - ERROR))) / log(10)
-
-
 def test_a_policy_that_is_returned_is_seldom_worse_than_the_baseline(capsys):
-    failures = [*accumulate(is_worse(seed) for seed in range(REPETITIONS))]
-    assert not any(evidence(n_worse, n) >= 6 for n, n_worse in enumerate(failures, start=1))
-    assert failures[-1] < critical_value(REPETITIONS, ERROR)
+    found = until_refuted(map(is_worse, range(REPETITIONS)), rate=ERROR)
+    assert not found.is_refuted
     if REPETITIONS > 100:
         with capsys.disabled():
-            print(f"\nworse than the baseline in {failures[-1]} of {REPETITIONS} repetitions")
+            print(f"\nworse than the baseline in {found.happened} of {found.n} repetitions")
 
 
 def test_a_rule_that_goes_by_estimates_is_found(monkeypatch):
@@ -56,5 +45,4 @@ def test_a_rule_that_goes_by_estimates_is_found(monkeypatch):
         return (Standing.BETTER,) if self.lower + self.upper > 0 else right(self)
 
     monkeypatch.setattr(Difference, "verdicts", property(wrong))
-    failures = accumulate(is_worse(seed) for seed in range(REPETITIONS))
-    assert any(evidence(n_worse, n) >= 6 for n, n_worse in enumerate(failures, start=1))
+    assert until_refuted(map(is_worse, range(REPETITIONS)), rate=ERROR).is_refuted

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import wrong_models
-from tiers import TIER, size
+from tiers import size
 from wrong_models import OLD, TESTED, UNTESTED, right, smooth_error, wrong_channel, wrong_row
 
 import plumdp as pl
@@ -64,8 +64,7 @@ def test_the_old_default_misses_in_silence(kind):
 
 def test_the_diagnosis_names_what_is_wrong():
     """In at least nine of ten cases: the variable, the action, the row or the number."""
-    by_day = ["betting, smooth", "engagement, smooth", "rover, one row", "machine, one constant"]
-    kinds = [*WRONG] if TIER == "night" else by_day
+    kinds = size(["engagement, smooth", "machine, one constant"], WRONG)
     found = [outcome for kind in kinds for outcome in outcomes(kind)[TESTED] if outcome.has_conflict]
     unnamed = [outcome.first_sentence for outcome in found if not outcome.is_named]
     assert len(unnamed) <= 0.1 * len(found), unnamed

@@ -21,6 +21,7 @@ from plumdp.model.events import find_events
 from plumdp.model.gaps import with_gaps
 from plumdp.model.question import ask
 from plumdp.relaxation.relax import RELAXATIONS
+from plumdp.reporting.read import explain_result
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "methods.md"
 SPACE = pl.ParameterSpace.unit("p")
@@ -93,11 +94,12 @@ IMPLIED = {
     T.GAPS: {T.WITH_GAPS},
     T.REWARDS: {T.STEPS},
 }
+NOT_KEPT = {T.DISK, T.EVENTS, T.SINCE}  # what a result cannot be learned again from
 NO_PROOF = "no proof of these bounds was found, so there is no witness"  # that it was sought is all that is asked here
 
 
 def answer(given, folder):
-    """Return what is certified with some features, by public functions alone."""
+    """Return what is certified with some features, by public functions alone, with its model, data and witness."""
     model = model_of(given, folder)
     point = {"p": 0.6, "pay": 0.5} if T.LEARNED_REWARDS in given else {"p": 0.6}
     if T.TABLE in given:
@@ -109,25 +111,36 @@ def answer(given, folder):
     policy = "practice" if T.PRACTICE in given else policy
     policy = (lambda s: {"toss": 0.5, "try": 0.5} if s.level == 0 else "stay") if T.DRAWS in given else policy
     how: Any = {
+        "confidence": 0.99,
         "confidence_set": next((each for each in given if each in KINDS), None),
         "misfit": 0.01 if T.MISFIT in given else 0.0,
         "events": find_events(model_of({*given} - {T.TABLE}, folder / "events")) if T.EVENTS in given else None,
     }
     is_announced = bool(given & {T.RUNS, T.ANNOUNCED})
     if T.SINCE in given:
-        return certify_since(model, counts, text, "run 17", policy=policy, announced=is_announced)
+        return certify_since(model, counts, text, "run 17", policy=policy, announced=is_announced), model, counts, None
     runs = read_whole_runs(model, LOG) if T.RUNS in given else None
     relaxation: Any = next((each.removeprefix("relaxation ") for each in given if each in RELAXED), None)
     if not given & {T.WITNESS, T.DIFFERENCE}:
         how |= {"policy": policy, "announced": is_announced, "runs": runs}
-        return pl.certify(model, counts, text, relaxation=relaxation, **how)
+        return pl.certify(model, counts, text, relaxation=relaxation, **how), model, counts, None
     question = announcing(ask(text, model), policy, announced=is_announced, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], witness=T.WITNESS in given, **how)
     if T.DIFFERENCE in given:
-        return pl.difference(learned, text, "toss", "try")
+        return pl.difference(learned, text, "toss", "try").with_comparison(), model, learned.counts, None
     found = pl.conclude(learned, question, relaxation=relaxation, policy=policy)
-    pl.decisions.make_witness(learned, found)
-    return found
+    return found, model, learned.counts, pl.decisions.make_witness(learned, found)
+
+
+def lost(result, folder):
+    """Return what is lost of a result that is saved, read, learned again, explained, reported and verified."""
+    found, model, counts, witness = result
+    pl.write_result(found, folder, model=model, counts=counts, witness=witness)
+    again, findings = explain_result(folder, parts=["expressions"])
+    pl.write_report(again, findings, folder.with_suffix(".html"))
+    said, was = ((one.to_dict(), str(one), *map(str, one.policy.columns().items())) for one in (again, found))
+    is_verified = witness is None or pl.decisions.verify(folder).broken is None
+    return "" if said == was and is_verified else f"saved: {said}\nnot {was}"
 
 
 def refused(given):
@@ -147,17 +160,18 @@ def fault(given, folder):
     """Return what is wrong with the answer to a pair of features, if there is something."""
     sentences = refused(given)
     try:
-        found = answer({*given}, folder)
+        result = answer({*given}, folder)
     except (pl.DataError, pl.ModelError) as error:
         said = str(error)
         is_told = any(re.search(each, said) for each in sentences) or (T.WITNESS in given and NO_PROOF in said)
         return "" if is_told else f"{given} are refused without a row of the table: {said}"
-    is_right = found.lower <= found.upper and not sentences
-    return "" if is_right else f"{given} should be refused: {sentences}"
+    if sentences or result[0].lower > result[0].upper:
+        return f"{given} should be refused: {sentences}"
+    return "" if {*given} & NOT_KEPT else lost(result, folder / "result")
 
 
 @pytest.mark.slow
-def test_any_two_features_work_together_or_are_refused_by_the_table(tmp_path):
+def test_any_two_features_work_together_or_are_refused_by_the_table(tmp_path, blank_pictures):
     """By day all pairs that are refused, and some of the others."""
     others = [pair for pair in PAIRS if not refused(pair)]
     pairs = [pair for pair in PAIRS if refused(pair)] + others[:: size(7, 1)]

@@ -44,29 +44,6 @@ def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_tha
 
 
 @pytest.mark.slow
-def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path, blank_pictures):
-    parts = ["expressions", "region", "policy"]
-    findings = pl.explain(learned, certificate, parts=parts)
-    pl.write_result(certificate, tmp_path / "drawn", findings, model=STUDY.model, counts=counts)
-    read = pl.read_result(tmp_path / "drawn", STUDY.model)
-    assert read.policy.weights.tolist() == certificate.policy.weights.tolist()
-    assert (read.lower, read.upper, read.beside.remark) == (
-        certificate.lower,
-        certificate.upper,
-        certificate.beside.remark,
-    )
-    alone = pl.read_result(tmp_path / "drawn").policy
-    assert alone.n_drawn == certificate.policy.n_drawn
-    assert {name: values.tolist() for name, values in alone.columns().items()} == {
-        name: values.tolist() for name, values in certificate.policy.columns().items()
-    }
-    again = explain(STUDY.model, counts, read, parts=parts)
-    assert again.expressions == findings.expressions
-    pl.write_report(read, findings, tmp_path / "report.html")
-    assert "probability" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
 def test_another_policy_beside_the_same_bounds_is_refused(certificate, counts):
     other = pl.conclude(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective, policy="uniform")
     other = altered(other, policy=certificate.policy)

@@ -21,7 +21,7 @@ from plumdp.model.events import find_events
 from plumdp.reporting.read import explain_result
 from plumdp.result.certificate import Certificate, fingerprint_of
 from plumdp.result.data_file import read_data, write_data
-from plumdp.result.findings import Findings, relaxed_of
+from plumdp.result.findings import Findings
 
 SOURCE = Path(pl.__file__).parent
 
@@ -101,29 +101,6 @@ def test_parts_that_are_not_wanted_stay_empty(learned, certificate, findings):
     assert found == Findings(fingerprint_of(certificate), outlines=findings.outlines, variables=findings.variables)
     with pytest.raises(pl.DataError, match=r"parts=\['rungs'\]: choose some of 'ladder', 'region', "):
         pl.explain(learned, certificate, parts=["rungs"])
-
-
-OPTIONS = {
-    "intervals": {"confidence_set": "interval", "relaxation": "rectangular"},
-    "l1": {"confidence_set": "l1"},
-    "misfit": {"misfit": 0.01},
-    "confidence": {"confidence": 0.3},
-    "a policy": {"policy": STUDY.model.graph.first_choice[:-1]},
-    "precision": {"precision": 1e-3, "relaxation": "expression"},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_a_saved_result_is_explained_as_a_fresh_one_is(options, tmp_path):
-    """Learning again from the saved counts, with the saved options, must give the same certificate to the last bit."""
-    fresh = pl.certify(STUDY.model, COUNTS, STUDY.objective, **options)
-    pl.write_result(fresh, tmp_path / "result", model=STUDY.model, counts=COUNTS)
-    parts = ["ladder"] if "policy" in options or "precision" in options else ["region", "expressions"]
-    read, found = explain_result(tmp_path / "result", parts=parts)
-    assert read.to_dict() == fresh.to_dict()
-    assert found == explain(STUDY.model, COUNTS, fresh, parts=parts)
-    assert (relaxed_of(fresh) in found.ladder) == (parts == ["ladder"])
 
 
 def seal(folder, **changes):

@@ -48,7 +48,7 @@ def by_model(text=PROPERTY, *, keeps_data=False, **parts):
 
     def write(folder):
         model = other_model(**parts)
-        counts = plumdp.simulate(model, {"p": "0.6", "q": "0.3"}, 20_000, rng=3, max_steps=200)
+        counts = plumdp.simulate(model, {"p": "0.6", "q": "0.3"}, 2_000, rng=3, max_steps=200)
         witnessed(folder, text, model=model, counts=counts, keeps_data=keeps_data)
 
     return write

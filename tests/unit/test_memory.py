@@ -264,20 +264,6 @@ def test_a_scheduler_has_numbers_of_the_model_and_what_is_remembered_next(certif
         write_policy(certificate.policy, tmp_path / "policy.txt")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("with_memory", [True, False])
-def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memory):
-    found = pl.certify(model, counts, WITHIN, memory=with_memory)
-    pl.write_result(found, tmp_path / "result", model=model, counts=counts)
-    again = pl.read_result(tmp_path / "result", model)
-    assert np.array_equal(again.policy, found.policy)
-    assert (again.policy.graph.memory is not None) == with_memory
-    findings = explain(model, counts, again)
-    assert findings.ladder[-1].lower == found.lower
-    assert ("step" in findings.variables) == with_memory
-    assert findings.advice["sentences"]
-
-
 @pytest.fixture
 def few_choices(monkeypatch):
     """Every product with all choices is said to be too large."""

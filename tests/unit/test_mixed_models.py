@@ -19,8 +19,6 @@ from plumdp.model.check import summarise
 from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
 from plumdp.online import simulator
-from plumdp.reporting.read import explain_result
-from plumdp.result.certificate import fingerprint_of
 from plumdp.result.data_file import read_data, write_data
 
 pytestmark = pytest.mark.slow
@@ -267,18 +265,6 @@ class TestIntervals:
 
 
 class TestWhatFollows:
-    @pytest.mark.parametrize(("kind", "policy"), [("table", "uniform"), ("likelihood", None)])
-    def test_a_certificate_is_saved_read_explained_and_reported(self, tmp_path, kind, policy, blank_pictures):
-        model, counts = mixed(), data()
-        found = pl.certify(model, counts, REACH, confidence_set=kind, policy=policy)
-        pl.write_result(found, tmp_path / "result", model=model, counts=counts)
-        again, findings = explain_result(tmp_path / "result", parts=["expressions"])
-        assert (again.lower, again.upper) == (found.lower, found.upper)
-        assert findings.about == fingerprint_of(found)
-        assert findings.expressions
-        pl.write_report(found, findings, tmp_path / "report.html")
-        assert found.claim.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
-
     def test_the_certificate_of_a_table_says_what_it_rests_on(self):
         said = str(pl.certify(mixed(), data(), REACH, confidence_set="table"))
         assert "rows with the same expressions or the same name have the same probabilities" in said

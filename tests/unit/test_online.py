@@ -42,7 +42,7 @@ def environment(study, seed=1):
 @pytest.fixture(scope="module")
 def whole(study):
     """Return the last record of 400 episodes without a break."""
-    return final(pl.learn_online(study.model, environment(study), study.objective, episodes=400))
+    return final(pl.learn_online(study.model, environment(study), study.objective, episodes=400, spacing=4.0))
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_the_episodes_are_those_of_the_sampler_under_the_same_policy(study):
 @pytest.mark.slow
 def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, whole, tmp_path):
     def records(**options):
-        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, **options)
+        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, spacing=4.0, **options)
 
     broken = records(checkpoint=tmp_path / "state.npz")
     for _ in range(5):
@@ -140,7 +140,7 @@ class Interrupted:
 @pytest.mark.parametrize("episode", [0, 7, 333])
 def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, whole, tmp_path, episode):
     def records(environment, **options):
-        return pl.learn_online(study.model, environment, study.objective, episodes=400, **options)
+        return pl.learn_online(study.model, environment, study.objective, episodes=400, spacing=4.0, **options)
 
     with pytest.raises(KeyboardInterrupt):
         final(records(Interrupted(environment(study), episode), checkpoint=tmp_path / "state.npz"))
@@ -155,7 +155,7 @@ def test_an_interruption_within_an_update_ends_learning_at_the_update_before(stu
     """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
 
     def records(**options):
-        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, **options)
+        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, spacing=4.0, **options)
 
     broken = records(checkpoint=tmp_path / "state.npz")
     for _ in range(6):
@@ -180,7 +180,8 @@ import plumdp as pl
 from plumdp.certifying.pipeline import relax
 study = pl.case_study("aircraft:6,4,1")
 environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=7)
-for record in pl.learn_online(study.model, environment, study.objective, episodes=400, checkpoint=sys.argv[1]):
+options = {"episodes": 400, "spacing": 4.0, "checkpoint": sys.argv[1]}
+for record in pl.learn_online(study.model, environment, study.objective, **options):
     print(record.episodes, record.bound, flush=True)
     if record.episodes > 100:
         sys.stdin.readline()  # waits to be ended, unless there is nothing to read from

@@ -1,6 +1,5 @@
 """Practice as a policy: what the data do, wherever a policy is given."""
 
-import json
 import re
 
 import numpy as np
@@ -12,7 +11,6 @@ import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.data.practice import about_practice, practice_of
 from plumdp.decisions import improve
-from plumdp.reporting.read import explain_result
 
 MODEL = row_of_arms(3)
 COUNTS = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4)
@@ -77,16 +75,6 @@ def test_nobody_announces_what_the_data_do():
         DataError, match=r"^announced=True: practice is what the data do; leave it out, or name a policy$"
     ):
         pl.certify(MODEL, COUNTS, WINS, policy="practice", announced=True)
-
-
-@pytest.mark.slow
-def test_a_saved_value_of_practice_is_explained_again(tmp_path):
-    objective = pl.parse_property(WINS, MODEL, unit="wins")
-    certificate = pl.certify(MODEL, COUNTS, objective, policy="practice")
-    pl.write_result(certificate, tmp_path / "result", model=MODEL, counts=COUNTS)
-    again, _ = explain_result(tmp_path / "result", parts=["policy"])
-    assert (again.lower, again.upper, again.claim.unit) == (certificate.lower, certificate.upper, "wins")
-    assert json.loads((tmp_path / "result" / "certificate.json").read_text())["options"]["practice"]
 
 
 @pytest.mark.slow

@@ -143,17 +143,6 @@ def test_policies_that_were_not_announced_have_intervals_alone():
     assert "the order of the data is not known" in str(pl.conclude(nothing, REACH))
 
 
-@pytest.mark.slow
-def test_a_certificate_is_saved_read_explained_and_reported(tmp_path, blank_pictures):
-    model, _, counts = data()
-    found = pl.certify(model, counts, REACH)
-    pl.write_result(found, tmp_path / "result")
-    again = pl.read_result(tmp_path / "result")
-    assert (again.lower, again.upper, str(again)) == (found.lower, found.upper, str(found))
-    pl.write_report(found, explain(model, counts, found), tmp_path / "report.html")
-    assert found.claim.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
-
-
 def test_a_question_of_yes_or_no_is_decided_and_policies_are_compared():
     model, _, counts = data()
     learned = pl.learn(model, counts, objectives=[REACH])
