@@ -19,6 +19,23 @@ class Commands(Directive):
         return [section_of(name, load(name)) for name in COMMANDS]
 
 
+class Refusals(Directive):
+    """The table of what does not go together, from ``REFUSALS``."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        from plumdp.base.combinations import REFUSALS
+
+        rows = [("this", "with", "is refused, as in")]
+        for each in REFUSALS:
+            one, *rest = (" or ".join(trait.value for trait in group) for group in each.groups)
+            rows.append((one, ", and ".join(rest), "".join(map(str, each.parts("…")))))
+        body = [nodes.row("", *(nodes.entry("", nodes.paragraph(text=text)) for text in row)) for row in rows]
+        columns = [nodes.colspec(colwidth=width) for width in (1, 1, 2)]
+        group = nodes.tgroup("", *columns, nodes.thead("", body[0]), nodes.tbody("", *body[1:]), cols=3)
+        return [nodes.table("", group)]
+
+
 def section_of(name: str, command: Any) -> nodes.section:
     """Return the section of one sub-command."""
     from plumdp.cli.help import option_words
@@ -48,6 +65,7 @@ def definitions(entries: list[tuple[str, str]]) -> nodes.definition_list:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("commands", Commands)
+    app.add_directive("refusals", Refusals)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,7 +18,7 @@ from command_line import plumdp
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-HOWTO = ("cli", "nightly", "watch", "dirty_logs", "own_policy", "exchange", "check", "start", "pipelines")
+HOWTO = ("cli", "automate", "watch", "dirty_logs", "agents", "exchange", "check", "start")
 PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md", "index.md", "../README.md"]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -123,7 +123,7 @@ def test_a_job_takes_at_most_thirty_commands_of_plumdp_and_python(page):
 
 def test_files_of_pipelines_are_what_github_and_airflow_read():
     """A workflow is YAML whose steps use or run something; a file for Airflow runs the script that the page tests."""
-    files = dict(FILE.findall(text_of("howto/pipelines.md")))
+    files = dict(FILE.findall(text_of("howto/automate.md")))
     workflow = yaml.safe_load(files["gate.yml"])
     assert {"name", True, "jobs"} == workflow.keys()  # on is a truth in YAML 1.1
     assert all(("uses" in step) != ("run" in step) for step in workflow["jobs"]["gate"]["steps"])

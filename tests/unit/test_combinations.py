@@ -2,7 +2,6 @@
 
 import re
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from plumdp.model.question import ask
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting.read import explain_result
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "methods.md"
 SPACE = pl.ParameterSpace.unit("p")
 WON = {"won": lambda s: (s.level == 1) & (s.x == 1)}
 T = Trait
@@ -176,20 +174,6 @@ def test_any_two_features_work_together_or_are_refused_by_the_table(tmp_path, bl
     others = [pair for pair in PAIRS if not refused(pair)]
     pairs = [pair for pair in PAIRS if refused(pair)] + others[:: size(7, 1)]
     assert [wrong for n, pair in enumerate(pairs) if (wrong := fault(pair, tmp_path / f"{n}"))] == []
-
-
-def table():
-    """Return the table of refusals as the page of methods shows it."""
-    lines = ["| this | with | is refused, as in |", "|---|---|---|"]
-    for each in REFUSALS:
-        one, *rest = (" or ".join(trait.value for trait in group) for group in each.groups)
-        text = "".join(map(str, each.parts("…")))
-        lines.append(f"| {one} | {', and '.join(rest)} | {text} |")
-    return "\n".join(lines)
-
-
-def test_the_page_of_methods_has_the_table():
-    assert table() in PAGE.read_text("utf-8"), f"docs/howto/methods.md should have\n{table()}"
 
 
 def test_each_trait_is_in_the_table_and_each_sentence_says_what_to_do_once():

@@ -1,7 +1,7 @@
 """What does not go together: one table has all refusals of combinations, each with its sentence.
 
 Models, questions, kinds of sets and options have traits, and whoever puts some of them together asks ``refuse``.
-The page of methods shows the table, and a test tries all pairs. A new refusal is a new row.
+The page of commands shows the table, and a test tries all pairs. A new refusal is a new row.
 """
 
 from __future__ import annotations
