@@ -78,7 +78,13 @@ class Misuse(Exception):
 
 
 class ModelError(Misuse, ValueError):
-    """A model, an expression or a property that cannot be used as given."""
+    """A model, an expression or a property that cannot be used as given.
+
+    Parameters
+    ----------
+    *parts
+        Texts and ``Option`` values that make up the message.
+    """
 
 
 class EmptySpace(ModelError):
@@ -86,7 +92,13 @@ class EmptySpace(ModelError):
 
 
 class DataError(Misuse, ValueError):
-    """Data that do not fit the model they are meant for."""
+    """Data that do not fit the model they are meant for.
+
+    Parameters
+    ----------
+    *parts
+        Texts and ``Option`` values that make up the message.
+    """
 
 
 class MissingExtra(Misuse, ImportError):

@@ -123,9 +123,25 @@ _FAMILIES = {
 def case_study(name: str) -> CaseStudy:
     """Return a case study by name, such as ``betting:50`` or ``rover:50,50``.
 
-    The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the
-    sizes in their names. Any other size is written with all its arguments, as in ``rover:20,20,7``.
+    The families are aircraft, betting, engagement, rover, glider and parallel.
 
+    Parameters
+    ----------
+    name
+        The family and its sizes; sizes that were not published have all arguments, as in ``rover:20,20,7``.
+
+    Returns
+    -------
+    CaseStudy
+        The model, its true point and its objective.
+
+    Raises
+    ------
+    ModelError
+        If there is no such case study.
+
+    Examples
+    --------
     >>> study = case_study("betting:25")
     >>> study.model.graph.n_states, study.true_point
     (3625, {'p': '0.55'})

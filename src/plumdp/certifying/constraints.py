@@ -115,9 +115,26 @@ def certify_within(
     """Return the best policy that is certified to respect thresholds on other objectives.
 
     Policies count no steps. They may draw between two actions in one state, unless later steps count less, by a
-    discount. Announce the objective and those of the thresholds to ``learn``, so that
-    the region is narrow where all of them depend on the parameters.
+    discount. Announce all objectives to ``learn``, so that the region is narrow where they depend on the parameters.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    objective
+        What is to be best, or its text.
+    subject_to
+        Thresholds on other objectives, such as ``P<=0.1 [ F "crash" ]``.
+    precision
+        As in ``certify``.
+
+    Returns
+    -------
+    Constrained
+        The policy and all bounds, or why there is none.
+
+    Examples
+    --------
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)

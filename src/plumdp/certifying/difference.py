@@ -195,13 +195,36 @@ def difference(
 ) -> Difference:
     """Return bounds on the value of one policy minus that of another.
 
-    Values of two policies move together with the parameters, so that their difference may be known better than either.
-    The bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference
-    of both certificates. Both policies may be chosen by looking at all data, and either may be "practice", which is
-    what the data do. One of them, or both, may count steps.
-    ``margin`` is a difference that does not matter: the result then says as well whether the policies are the same
-    within it, or the first is not worse by more than it. It may be chosen by looking, too.
+    Values of two policies move together with the parameters, so their difference may be known better than either. The
+    bounds hold jointly with everything else that follows from ``learned``.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text.
+    first, second
+        The policies, which may be chosen by looking at all data and may count steps; "practice" is what the data do.
+    margin
+        A difference that does not matter: the result also says whether the policies are the same within it. It may be
+        chosen by looking.
+    names
+        What sentences call the policies.
+    precision
+        As in ``certify``.
+
+    Returns
+    -------
+    Difference
+        Both bounds, the verdicts and their sentence.
+
+    See Also
+    --------
+    decisions.improve, decisions.net_benefit
+
+    Examples
+    --------
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)

@@ -127,6 +127,10 @@ def improve(
 
     Parameters
     ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text.
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
         default. In a table, practice is that of the first data, as bets on its value are placed on the rest: announce
@@ -136,6 +140,17 @@ def improve(
         A difference that does not matter, as of ``difference``, for what is said of a policy that is not better.
     name
         What sentences call the baseline.
+    precision
+        As in ``certify``.
+
+    Returns
+    -------
+    Improvement
+        The policy, and the bounds on its gain.
+
+    See Also
+    --------
+    difference
 
     Examples
     --------

@@ -144,16 +144,31 @@ def net_benefit(
 ) -> NetBenefit:
     """Return which policy has the largest net benefit, for each willingness to pay in a range.
 
-    The net benefit is the willingness to pay times the effect, less the cost. Which values are better is up to both
-    objectives: what is minimised is subtracted, and what is maximised is added. Announce both to ``learn``. All bounds
-    are on one region, so that policies and weights may be chosen by looking at all data.
+    The net benefit is the willingness to pay times the effect, less the cost: what is minimised is subtracted, and what
+    is maximised is added. Announce both objectives to ``learn``. All bounds are on one region, so that policies and
+    weights may be chosen by looking at all data.
 
     Parameters
     ----------
+    learned
+        What ``learn`` returned.
+    effect, cost
+        The objectives, or their texts.
     willingness
         The range of weights, from where to where, at least 0.
     strategies
         Policies to compare by their names; by default those that are best somewhere in the range at the estimate.
+    precision
+        As in ``certify``.
+
+    Returns
+    -------
+    NetBenefit
+        The strategies, and where in the range each is best.
+
+    See Also
+    --------
+    difference
 
     Examples
     --------

@@ -84,6 +84,10 @@ def certify(
 
     Parameters
     ----------
+    model
+        The parametric model.
+    counts
+        The data: what ``read_log``, ``simulate`` or ``read_counts`` returned.
     objective
         The question, or its text (see ``parse_property``). For several, ``learn`` once and ``conclude`` each.
     relaxation
@@ -101,8 +105,8 @@ def certify(
         giving them you state that you chose the policy before looking at any of them: if ``counts.before_bets()`` did,
         give later runs alone.
     memory
-        Whether the policy may count steps, if the objective bounds them; False asks for one action per state.
-        A policy that you give has memory if it was found with memory.
+        Whether the policy may count steps, if the objective bounds them; False asks for one action per state. A policy
+        that you give has memory if it was found with memory.
     precision
         Gap between the bounds at which the solver stops.
     threads
@@ -116,8 +120,24 @@ def certify(
     events
         For intervals of other events than those of the model, see ``find_events``.
     misfit
-        Largest total-variation error of every row of the model that the bounds tolerate. Sets are
-        "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
+        Largest total-variation error of every row of the model that the bounds tolerate. Sets are "interval" or
+        "likelihood", which here means half-spaces and intervals, without a likelihood.
+
+    Returns
+    -------
+    Certificate
+        The policy, both bounds on its value, and what they rest on.
+
+    Raises
+    ------
+    ModelError
+        If the objective does not fit the model.
+    DataError
+        If options or data exclude each other.
+
+    See Also
+    --------
+    learn, conclude, difference, decide
 
     Examples
     --------
@@ -186,9 +206,28 @@ def compare(
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
-    ``relaxations`` are those that are compared; by default all that there are for the confidence set, from loose to
-    tight. Other options are those of ``conclude``.
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text.
+    relaxations
+        Those that are compared; by default all that there are for the confidence set, from loose to tight.
+    policy, memory, precision
+        As in ``certify``.
 
+    Returns
+    -------
+    list of Certificate
+        One for each relaxation, in the same order.
+
+    See Also
+    --------
+    conclude
+
+    Examples
+    --------
     >>> from plumdp import case_study, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
@@ -251,11 +290,34 @@ def conclude(
 ) -> Certificate:
     """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
 
-    Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
-    If no relaxation is named, bounds are coupled. All certificates from one ``learn`` hold jointly with its confidence,
-    whichever of them you choose in the end, and whoever chose the policy.
-    A ``Question`` with a policy is about the value of that.
+    All certificates from one ``learn`` hold jointly with its confidence, whichever of them you choose in the end, and
+    whoever chose the policy.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text; a ``Question`` with a policy is about the value of that.
+    relaxation, policy, memory, precision
+        As in ``certify``.
+
+    Returns
+    -------
+    Certificate
+        The policy, both bounds on its value, and what they rest on.
+
+    Raises
+    ------
+    ModelError
+        If the objective does not fit the model.
+
+    See Also
+    --------
+    certify, learn
+
+    Examples
+    --------
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> learned = learn(study.model, simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26))

@@ -112,17 +112,38 @@ def decide(
 ) -> Decision:
     """Return whether some policy reaches a threshold, or a given one does: yes, no, or not yet known.
 
-    Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
-    of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
-    do not decide it yet. ``P<0.1`` without max or min asks for one policy, where PRISM asks it of all. A question such
-    as ``Pmax<=0.9``, which is about all policies, has the opposite answer of ``Pmax>0.9``. Either answer is wrong with
-    at most the error of ``learned``, jointly with everything else that follows from it; if the data contradict the
-    model, nothing is known. ``certificate`` is that of the objective of the question, if it
-    is there already.
+    Yes, if the certified bound of the policy that was found reaches the threshold; no, if no policy reaches it at any
+    parameters of the region, those with memory included. ``P<0.1`` without max or min asks for one policy, where PRISM
+    asks it of all. A question such as ``Pmax<=0.9``, which is about all policies, has the opposite answer of
+    ``Pmax>0.9``. Either answer is wrong with at most the error of ``learned``, jointly with all else that follows from
+    it.
 
-    With a policy, the question is about its value alone, whatever max and min say: yes, if it compares with the number
-    as asked at every point of the region, and no, if it does so at none.
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    question
+        A property with a threshold, such as ``P>=0.9 [ F "goal" ]``.
+    relaxation
+        As in ``certify``.
+    policy
+        Ask about the value of this policy alone, whatever max and min say.
+    memory, precision
+        As in ``certify``.
+    certificate
+        That of the objective of the question, if it is there already.
 
+    Returns
+    -------
+    Decision
+        The verdict, its sentence and the bounds.
+
+    See Also
+    --------
+    conclude
+
+    Examples
+    --------
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)

@@ -187,18 +187,34 @@ class Pilot:
 class TransitionCounts:
     """The count of each transition: all that later stages need of the data, whatever its size.
 
-    ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart, and ``main`` is the rest: what may be
-    chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
-    whose end was planned. ``report`` says what became of the rows of the log that was counted. ``parts`` are the data
-    that were counted, so that none of them is added twice. ``time`` is what had been seen at many moments, if the order
-    of the data is known, so that it is tested whether rows changed. ``contexts`` are counts by the past of each run, if
-    the order within runs is known, so that it is tested whether rows remember; otherwise ``no_contexts`` says why.
-
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
-    had planned to collect both. The data on the left are those that were collected first, which the pilot of the sum
-    says: it is their pilot alone, with its moments and planned ratio, and all else is main data. Only the pilot of a
-    table whose data may end at will is renewed at the ends of parts.
+    had planned to collect both. The data on the left came first, which the pilot of the sum says; all else is main
+    data. Only the pilot of a table whose data may end at will is renewed at the ends of parts.
 
+    Parameters
+    ----------
+    graph
+        The graph of the model.
+    counts
+        How often each transition was taken.
+    sampling
+        How the data came about: "independent", "trajectories" or "adaptive".
+    pilot
+        What was seen first, if it was kept apart: what may be chosen by looking at data is chosen by looking at it
+        only. An array is a pilot whose end was planned.
+    report
+        What became of the rows of the log.
+    parts
+        The data that were counted, so that none of them is added twice.
+    rewards
+        Sums of values of learned rewards.
+    time
+        What had been seen at many moments, so that it is tested whether rows changed.
+    contexts, no_contexts
+        Counts by the past of each run, so that it is tested whether rows remember; or why there are none.
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
     >>> nothing = TransitionCounts(graph, np.zeros(graph.n_transitions, dtype=np.int64), "independent")

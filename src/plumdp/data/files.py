@@ -53,6 +53,19 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
 
     Its columns are ``transition``, ``n``, and what was seen first.
 
+    Parameters
+    ----------
+    counts
+        The counts, or a log.
+    path
+        The Parquet file.
+
+    See Also
+    --------
+    read_counts
+
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, simulate
@@ -92,8 +105,29 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
 def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     """Return the counts that ``write_counts`` wrote for this model; those of another model are refused.
 
-    So is a file that was damaged or changed: it has a checksum of all that it says.
+    Parameters
+    ----------
+    model
+        The model that the counts are of.
+    path
+        The file, which has a checksum.
 
+    Returns
+    -------
+    TransitionCounts
+        What was written.
+
+    Raises
+    ------
+    DataError
+        If the file is of another model, damaged or changed.
+
+    See Also
+    --------
+    write_counts
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> read_counts(case_study("betting:25").model, "nowhere.parquet")
     Traceback (most recent call last):

@@ -64,22 +64,42 @@ def model_from_log(
 
     Parameters
     ----------
-    source: files or a data frame, as in ``read_log``, and so are ``columns`` and ``form``; after
-        ``RawLog.remember``, states have one more variable.
-    states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
-    initial: the state in which runs start: a value, or a mapping of them by variable.
-    actions: as in ``read_log``. Without it, actions are called what they are in the log.
-    ends: a function of all states at once: where nothing happens any more. Other states in which the log has no action
+    source
+        Files or a data frame, as in ``read_log``; after ``RawLog.remember``, states have one more variable.
+    states
+        The columns that make up a state, or expressions and bins by variable, as in ``read_log``.
+    initial
+        The state in which runs start: a value, or a mapping of them by variable.
+    actions
+        As in ``read_log``. Without it, actions are called what they are in the log.
+    columns, form
+        As in ``read_log``.
+    ends
+        A function of all states at once: where nothing happens any more. Other states in which the log has no action
         lead elsewhere.
-    labels: functions of all states at once, as in ``explore_batch``, and so are ``rewards`` and ``choice_rewards``.
-        They are not asked about states that the log does not show. A ``choice_rewards`` may be nan where it is unknown:
-        that is refused if the log has the action, and a state in which the log has none is then elsewhere itself.
-    closed: whether there are no other states than those of the log, so that each row may lead to all of them, and
-        nowhere else. Certificates assume it, and data that show another state contradict it. It is for few states,
-        where a rare successor would else be taken for the worst that can happen elsewhere.
-    elsewhere: for rewards by name, what a step in such a state earns, at least and at most, as in
-        ``{"cost": (0, 1000)}``. Questions about this reward need it; sums without a last step may have no most, inf.
+    labels, rewards, choice_rewards
+        Functions of all states at once, as in ``explore_batch``. They are not asked about states that the log does not
+        show. A ``choice_rewards`` may be nan where it is unknown: that is refused if the log has the action, and a
+        state in which the log has none is then elsewhere itself.
+    elsewhere
+        For rewards by name, what a step in such a state earns, at least and at most, as in ``{"cost": (0, 1000)}``.
+        Questions about this reward need it; sums without a last step may have no most, inf.
+    closed
+        Whether there are no other states than those of the log, so that each row may lead to all of them, and nowhere
+        else. Certificates assume it, and data that show another state contradict it. It is for few states, where a rare
+        successor would else be taken for the worst that can happen elsewhere.
 
+    Returns
+    -------
+    ParametricMDP
+        The table.
+
+    See Also
+    --------
+    start, model.table_model
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from plumdp.data import model_from_log
     >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
@@ -365,12 +385,30 @@ def table_from_env(
 ) -> ParametricMDP:
     """Return the table of an environment that lists its transitions in ``P``, such as FrozenLake or Taxi.
 
-    Only the successors are taken from it: the probabilities are unknown, to be learned from episodes (``sample_env``)
-    or logs. The variable is called "state". Actions are called "0", "1" and so on. In states in which an episode
-    terminates, "stay" is the only action, and they have the label "terminal". ``initial`` is needed if episodes start
-    in different states. States that no episode can reach are left out. Labels and rewards are functions of all states
-    at once, as in ``explore_batch``.
+    Only the successors are taken from it: the probabilities are unknown, to be learned from episodes or logs. The
+    variable is called "state", actions "0", "1" and so on. States in which an episode terminates have the action "stay"
+    alone, and the label "terminal". States that no episode can reach are left out.
 
+    Parameters
+    ----------
+    env
+        The environment.
+    initial
+        The first state, if episodes start in different ones.
+    labels, rewards, choice_rewards
+        Functions of all states at once, as in ``explore_batch``.
+
+    Returns
+    -------
+    ParametricMDP
+        The table.
+
+    See Also
+    --------
+    data.sample_env, model.table_model
+
+    Examples
+    --------
     >>> from types import SimpleNamespace
     >>> from plumdp.data import table_from_env
     >>> listed = {0: {0: [(0.4, 0, 0.0, False), (0.6, 1, 1.0, True)]}, 1: {0: [(1.0, 1, 0.0, True)]}}

@@ -98,14 +98,16 @@ def read_log(
 
     Parameters
     ----------
+    model
+        The model whose transitions are counted.
     source
         Parquet, CSV or JSON files (a path, folder, pattern or list of them), or a data frame of pandas, Polars,
         PyArrow, PySpark or DuckDB. Files take up to 1 GB of memory, whatever their size; more is put on disk.
     columns
         What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
         state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` instead of the next
-        state, and a last row without an action; "counts" are transitions with their number ``n``.
-        What is said of whole runs, ``arm``, ``chance`` and ``task``, is for ``read_whole_runs``.
+        state, and a last row without an action; "counts" are transitions with their number ``n``. What is said of whole
+        runs, ``arm``, ``chance`` and ``task``, is for ``read_whole_runs``.
     states
         State variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an
         expression, or bins. They are part of the model: decide on them before you look at the data.
@@ -139,6 +141,20 @@ def read_log(
         Columns that are known before a run begins, as the site, the type or the arm are, and have at most 8 values: the
         model test looks whether outcomes depend on them. Not what is known in the end ("ever failed"), although it is
         the same in all rows of a run: that speaks against right models.
+
+    Returns
+    -------
+    Log
+        The counts (``counts``) and the report (``report``).
+
+    Raises
+    ------
+    DataError
+        If columns are missing, or rows do not fit the model.
+
+    See Also
+    --------
+    start, write_counts, data.counts_query
 
     Examples
     --------

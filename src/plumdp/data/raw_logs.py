@@ -128,11 +128,26 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
 
     Parameters
     ----------
-    source: files or a data frame, as in ``read_log``.
-    encoding: that of text files, such as "cp1252", by the names that Python has for them.
-    decimal: "," reads the texts 4.180,50 and 4180,5 as numbers.
-    date_format: how texts write dates, as in ``strptime``: "%d.%m.%Y" reads 17.05.2021.
+    source
+        Files or a data frame, as in ``read_log``.
+    encoding
+        That of text files, such as "cp1252", by the names that Python has for them.
+    decimal
+        "," reads the texts 4.180,50 and 4180,5 as numbers.
+    date_format
+        How texts write dates, as in ``strptime``: "%d.%m.%Y" reads 17.05.2021.
 
+    Returns
+    -------
+    RawLog
+        The log; ``remember`` adds a variable to its states.
+
+    See Also
+    --------
+    start, read_log
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from plumdp.data import model_from_log, raw_log
     >>> frame = pd.DataFrame({"episode": [1, 1], "step": ["30.09.2024", "01.10.2024"], "x": ["0", "1.000"]})

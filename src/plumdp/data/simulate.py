@@ -52,19 +52,46 @@ def simulate(
 ) -> TransitionCounts:
     """Return the transition counts of simulated runs from the initial state, with the model at a point.
 
-    A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
-    ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
-    drawn with its probability up to k · 2^-52, and one of probability 0 never. A learned reward has its lowest or its
-    highest value. The result depends on ``rng``, a seed
-    or a generator, not on ``threads``, by default PLUMDP_THREADS or all cores.
-
     What had been seen after 4, 16, … runs, and ever closer to the end, is kept as well, unless ``pilot`` is False: bets
-    are placed by it (see ``Pilot``). The number of runs is fixed beforehand, by this call. Data that are to grow are
-    added: ``a + b`` keeps the bets of ``a``; more runs with the same seed, counted anew, would have others.
+    are placed by it. The number of runs is fixed beforehand, by this call. Data that are to grow are added: ``a + b``
+    keeps the bets of ``a``. The counts of a model that is stored on disk are those of its distinct rows, and count as
+    "adaptive".
 
-    The counts of a model that is stored on disk (``explore_batch``) are those of its distinct rows, whatever the state
-    they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for.
+    Parameters
+    ----------
+    model
+        The parametric model.
+    point
+        The value of each parameter. Transitions are drawn with their probability up to k · 2^-52, for k successors, and
+        a learned reward has its lowest or its highest value.
+    trajectories
+        The number of runs.
+    rng
+        A seed or a generator, which alone decides the result.
+    max_steps
+        After how many steps a run is cut off.
+    policy
+        Any ``Policy``, by default uniform choices.
+    stop
+        A mask of states in which runs end; other absorbing states are stepped through.
+    pilot
+        False places no bets.
+    threads
+        By default PLUMDP_THREADS, or all cores.
+    progress
+        A function that is called with how far it is.
 
+    Returns
+    -------
+    TransitionCounts
+        How often each transition was taken.
+
+    See Also
+    --------
+    data.record, data.write_runs
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)

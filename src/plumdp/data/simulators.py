@@ -49,11 +49,40 @@ def as_env(
     """Return the model at a point as a Gymnasium environment.
 
     An observation is a dict of the state variables: whole numbers and Booleans as integers, texts as they are. Action k
-    is ``model.graph.action_names[k]``, and ``info["action_mask"]`` says which actions the state has. Taking another one
-    leaves the state as it is and earns nothing, or raises an error, whichever ``unavailable`` says; neither is a step
-    of the model. A run terminates in the states of the mask ``stop`` and is truncated after ``max_steps``. A step earns
-    what the reward structure called ``reward`` gives to the state it starts in and to the choice, or else 0.
+    is ``model.graph.action_names[k]``, and ``info["action_mask"]`` says which actions the state has.
 
+    Parameters
+    ----------
+    model
+        The parametric model.
+    point
+        The value of each parameter.
+    max_steps
+        After how many steps a run is truncated.
+    stop
+        A mask of states in which a run terminates.
+    reward
+        The reward structure whose values a step earns, or else 0.
+    unavailable
+        Whether an action that the state does not have leaves it as it is, or raises an error; neither is a step of the
+        model.
+
+    Returns
+    -------
+    ModelEnv
+        The environment.
+
+    Raises
+    ------
+    MissingExtra
+        If ``gymnasium`` is not installed.
+
+    See Also
+    --------
+    data.sample_env
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
@@ -103,27 +132,55 @@ def sample_env(
 ) -> TransitionCounts:
     """Return the transition counts of episodes of a Gymnasium environment.
 
-    ``observe`` turns an observation into the state variables: a dict, or a tuple of their values in the order of the
-    model. It may be left out if observations are mappings of the variables, or the value of the only one. ``act`` (a
-    function or a dict) turns the name of an action into the environment's action; it may be left out if the environment
-    has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation that is not
-    a state of the model, or no successor of the choice taken, is an error.
+    Episodes are run one after the other, and their number is fixed by this call. One ends when the environment says so,
+    after ``max_steps``, or where the policy only stays: a choice whose single transition leads back to its own state,
+    such as "done" in a state without exit, is never sent to the environment. An observation that is not a state of the
+    model, or no successor of the choice taken, is an error.
 
-    An episode ends when the environment says so, after ``max_steps``, or where the policy only stays: a choice whose
-    single transition leads back to its own state, such as "done" in a state without exit, is never sent to the
-    environment, and neither counts for ``act`` nor for the number of actions. Of a policy that draws its choices, the
-    environment sees those that are something else.
+    Parameters
+    ----------
+    model
+        The parametric model.
+    env
+        The Gymnasium environment.
+    episodes
+        The number of episodes.
+    rng
+        A seed or a generator.
+    max_steps
+        After how many steps an episode is cut off.
+    policy
+        Any ``Policy``, by default uniform choices.
+    sampling
+        "trajectories" claims that the number of episodes was fixed before any was looked at, and that nothing seen in
+        one episode changes the next.
+    pilot
+        False places no bets.
+    reward
+        The learned reward whose values the environment gives, which must be the only one.
+    observe
+        Turns an observation into the state variables: a dict, or a tuple in the order of the model. It may be left out
+        if observations are mappings of the variables, or the value of the only one.
+    act
+        A function or a dict that turns the name of an action into the environment's action. It may be left out if the
+        environment has as many discrete actions as the model, in the order of ``model.graph.action_names``.
 
-    ``reward`` names the learned reward of the model whose values the environment gives; those of the others are not
-    known, so that it must be the only one. A value out of its range is an error.
+    Returns
+    -------
+    TransitionCounts
+        How often each transition was taken.
 
-    ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
-    any was looked at, and that nothing seen in one episode changes the next.
+    Raises
+    ------
+    DataError
+        If an observation does not fit the model, or a value is out of its range.
 
-    What had been seen after 4, 16, … episodes, and ever closer to the end, is kept as well, unless ``pilot`` is False:
-    bets are placed by it (see ``Pilot``). Episodes are run one after the other, and their number is fixed by this call.
-    Of counts that are added up, the first keep their bets.
+    See Also
+    --------
+    simulate, data.as_env
 
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)

@@ -106,31 +106,51 @@ def counts_query(
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
-    ``read_log`` reads its result, one row for all rows that are alike, as ``form="counts"``. ``columns`` maps plumdp's
-    names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so.
-    Snowflake keeps a name in capitals unless it was quoted when the table was made: it is asked for capitals, unless a
-    name in ``columns`` has double quotes around it (``{"x": '"lon"'}``).
-
-    ``states`` and ``actions`` make state variables and actions of other columns, as in ``read_log``; the table must
-    have numbers where an expression calculates.
+    ``read_log`` reads its result, one row for all rows that are alike, as ``form="counts"``, with the same
+    ``sampling``. Names are quoted, so that their case matters where the engine says so. Snowflake keeps a name in
+    capitals unless it was quoted when the table was made: it is asked for capitals, unless a name in ``columns`` has
+    double quotes around it (``{"x": '"lon"'}``).
 
     Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
     the result is read. Steps are also counted by what came before them in their run, in rows of their own: ``context``
-    says which, and is "all" in the other rows. All rows have the values of ``known`` columns, see ``read_log``. For a
-    table of transitions all this needs the columns ``episode`` and ``step``, and nobody but you knows whether it has
-    them: say so with ``columns={"episode": "episode", "step": "step"}``.
+    says which, and is "all" in the other rows. For a table of transitions all this needs the columns ``episode`` and
+    ``step``: say so with ``columns={"episode": "episode", "step": "step"}``.
 
-    ``steps="ordered"`` says that the column ``step`` of trajectories only orders the rows of a run, as in ``read_log``;
-    it may then be a date or a time. With "monthly", "weekly" or "daily", dates count in these periods of the calendar.
+    Parameters
+    ----------
+    model
+        The model whose transitions are counted.
+    table
+        The name of the table.
+    dialect
+        The engine, by the names of sqlglot, such as "bigquery" or "snowflake".
+    form
+        "transitions" or "trajectories", as in ``read_log``.
+    columns
+        The table's names for plumdp's columns.
+    states, actions
+        As in ``read_log``; the table must have numbers where an expression calculates.
+    sampling, order
+        As in ``read_log``. The column ``episode`` must sort in the order of the runs, and ``step`` in that of steps:
+        numbers do, texts such as "run 10" do not; rows have no order, so that ``order="time"`` is refused.
+    pilot
+        Whether what is in the first 4, 16, … runs is counted as well, if ``sampling`` or ``order`` say enough.
+    steps
+        "ordered" if the column ``step`` only orders the rows of a run; "monthly", "weekly" or "daily" for dates.
+    known
+        As in ``read_log``; all rows of the result have their values.
 
-    ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
-    known, and ``pilot`` is not False, the query also counts how often each row is in the first 4, 16, … runs
-    (``n_first_4`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
-    ``read_log`` with the same ``sampling`` finds that.
-    The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs, and ``step``
-    in that of steps: numbers do, texts such as "run 10" do not. The rows of such a table are in no order, so that
-    ``order="time"`` is refused.
+    Returns
+    -------
+    str
+        The query.
 
+    See Also
+    --------
+    read_log
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> model, columns = case_study("betting:25").model, {"money": "purse"}
     >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns=columns))

@@ -113,6 +113,22 @@ def record(
 ) -> Trajectories:
     """Return the runs that ``simulate`` counts with the same arguments.
 
+    Parameters
+    ----------
+    model, point, trajectories, rng, max_steps, policy, stop
+        As in ``simulate``.
+
+    Returns
+    -------
+    Trajectories
+        The runs, step by step.
+
+    See Also
+    --------
+    simulate, data.write_runs
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> runs = record(study.model, study.true_point, 2, rng=1, max_steps=25)
@@ -190,6 +206,30 @@ def write_runs(
     The name says the format: ``.parquet``, ``.csv``, or ``.json`` and ``.jsonl`` for one object per line. The file gets
     its name when it is complete.
 
+    Parameters
+    ----------
+    model, point, trajectories
+        As in ``simulate``.
+    path
+        The file.
+    rng, max_steps, policy, stop
+        As in ``simulate``.
+    form
+        "transitions" or "trajectories", as in ``read_log``.
+    progress
+        As in ``simulate``.
+
+    Returns
+    -------
+    int
+        How many steps the runs have.
+
+    See Also
+    --------
+    simulate, read_log
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, read_log
     >>> study = case_study("betting:25")

@@ -55,21 +55,44 @@ def read_whole_runs(
     return_range: tuple[float, float] | None = None,
     steps: Steps | None = None,
 ) -> WholeRuns:
-    """Return the whole runs in a log that names run and step of each row; options are those of ``read_log``.
+    """Return the whole runs in a log that names run and step of each row.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere". Runs in which a step is missing are refused; ``steps`` shows that in dates.
 
-    ``expected`` is how many runs you announced before there were any, of the arms that you will choose together. It
-    says as well that runs are numbered in the order in which they were made, and that each had ended before the next
-    began. ``return_range`` are two numbers between which the returns of all runs lie, such as a cap on costs, that you
-    fixed before.
+    Parameters
+    ----------
+    model
+        The model whose states and actions the log has.
+    source
+        As in ``read_log``.
+    columns
+        As in ``read_log``, and three more. ``arm`` says whose run it is, of which ``runs.of("A")`` are those of one,
+        and ``runs.of("A", "B")`` those of two that are compared; it must have been written before the run began.
+        ``chance`` is the probability with which this arm was drawn for the run, if it was, and ``task`` what it had to
+        do, if that is drawn anew for each run, before the arm.
+    states, actions, form
+        As in ``read_log``.
+    expected
+        How many runs you announced before there were any, of the arms that you will choose together. It says as well
+        that runs are numbered in the order in which they were made, each ended before the next began.
+    return_range
+        Two numbers between which the returns of all runs lie, such as a cap on costs, that you fixed before.
+    steps
+        As in ``read_log``.
 
-    ``columns`` names three more: ``arm`` says whose run it is, of which ``runs.of("A")`` are those of one, and
-    ``runs.of("A", "B")`` those of two that are compared. It must have been written before the run began: who finds out
-    by the actions whose run it was looks at how it went. ``chance`` is the probability with which this arm was drawn
-    for the run, if it was, and ``task`` what it had to do, if that is drawn anew for each run, before the arm.
+    Returns
+    -------
+    WholeRuns
+        The runs, for ``certify`` and ``Question``.
 
+    Raises
+    ------
+    DataError
+        If a run lacks a step, or a column is missing.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from plumdp import case_study
     >>> from plumdp.data import record

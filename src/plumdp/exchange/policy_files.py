@@ -21,12 +21,22 @@ _KEEPS = "keeps memory; write .csv or .json"
 
 
 def write_policy(policy: PolicyTable, path: str | Path) -> None:
-    """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
+    """Write a policy in the format that the file's name ends in.
 
-    ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
-    state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
-    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
+    Parameters
+    ----------
+    policy
+        The policy of a certificate, or another table.
+    path
+        The file: ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north``
+        for each state), ``.json`` a scheduler as Storm writes it, ``.py`` a function, and ``.rules`` rules for people.
 
+    See Also
+    --------
+    read_policy
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
     >>> graph = case_study("betting:5").model.graph

@@ -110,6 +110,22 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
     constants
         Values of constants that a PRISM file leaves undefined.
 
+    Returns
+    -------
+    IntervalModel
+        The intervals, labels and rewards.
+
+    Raises
+    ------
+    ModelError
+        If the file is not an interval model.
+
+    See Also
+    --------
+    exchange.write_interval_model
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "coin.drn"
@@ -141,12 +157,33 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
 def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") -> IntervalModel:
     """Return the interval model that was learned from data, with the labels and rewards of the model.
 
-    With the confidence of what was learned, the true probabilities lie in its intervals. What it says of a policy
-    therefore holds with that confidence, whichever tool calculates it. ``solve`` also uses the region inside the
-    intervals; a file holds the intervals alone, so that another tool finds wider bounds: those of the
-    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone. A table from a log
-    that runs may leave is refused, as no intervals say what holds where they go.
+    With the confidence of what was learned, the true probabilities lie in its intervals. ``solve`` also uses the region
+    inside the intervals; a file holds the intervals alone, so that another tool finds the wider bounds of the
+    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    relaxation
+        What the intervals are of, as in ``certify``.
+
+    Returns
+    -------
+    IntervalModel
+        The intervals, labels and rewards.
+
+    Raises
+    ------
+    DataError
+        If the model is a table from a log that runs may leave: no intervals say what holds there.
+
+    See Also
+    --------
+    exchange.write_interval_model
+
+    Examples
+    --------
     >>> from plumdp import case_study, learn, simulate
     >>> from plumdp.stages import solve
     >>> study = case_study("betting:5")

@@ -272,9 +272,22 @@ INTERVAL_WRITERS: Mapping[str, Callable[[IntervalModel, Path], None]] = {
 def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -> None:
     """Write an interval model for Storm or PRISM, in the format that the file's name ends in; bounds stay bit by bit.
 
-    ``.umb`` is a UMB archive, ``.drn`` Storm's text. Other tools know neither regions nor known supports: they are
-    written as intervals that may be 0, which allow nature more.
+    Other tools know neither regions nor known supports: they are written as intervals that may be 0, which allow nature
+    more.
 
+    Parameters
+    ----------
+    model
+        The intervals, with or without labels and rewards.
+    path
+        The file: ``.umb`` is a UMB archive, ``.drn`` Storm's text.
+
+    See Also
+    --------
+    exchange.read_interval_model
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp.exchange import read_interval_model
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])

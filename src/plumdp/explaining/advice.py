@@ -55,11 +55,14 @@ def advise(
 ) -> Advice:
     """Return advice on the data that narrow the bounds on a policy's value most, with predicted widths.
 
-    All widths are about this one policy. A certificate from more data may choose another, whose bounds are better and
-    may be further apart.
+    All widths are about one policy; a certificate from more data may choose another, whose bounds are better.
 
     Parameters
     ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text.
     runs
         The number of runs that you plan, by default as many as there are.
     width
@@ -70,6 +73,20 @@ def advise(
         A policy of your own that runs may be sampled by, as choice numbers or a probability for each choice.
     max_steps
         The number of steps after which new runs are cut off, by default such that they are as long as those so far.
+
+    Returns
+    -------
+    Advice
+        Predicted widths, the sampling policy, and where new runs help most.
+
+    Raises
+    ------
+    DataError
+        If the model has gaps, or nothing was learned of its parameters.
+
+    See Also
+    --------
+    explain, decisions.runs_to_tell
 
     Examples
     --------

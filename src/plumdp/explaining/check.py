@@ -247,10 +247,21 @@ def check_model(learned: Learned) -> ModelCheck:
     """Return whether the data contradict the model, with a p-value and a diagnosis.
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
-    parameters with state variables, and between actions, if the data have a pilot, and for memory of what came before
-    if the order within runs is known. It is sharp where the values of the objectives that were announced to ``learn``
-    depend on the parameters.
+    parameters with state variables and between actions if the data have a pilot, and for memory if the order within
+    runs is known. It is sharp where the values of the announced objectives depend on the parameters.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+
+    Returns
+    -------
+    ModelCheck
+        The verdict, the p-value and the diagnosis.
+
+    Examples
+    --------
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)

@@ -44,13 +44,25 @@ from plumdp.result.telling_variables import telling_variables
 def explain(learned: Learned, certificate: Certificate, *, parts: Sequence[str] = ()) -> Findings:
     """Return findings on what limits a certificate, what is known of the parameters, and where more data help.
 
-    ``learned`` is what the certificate was concluded from; ``explain_result`` explains one that was saved. The bounds
-    of other relaxations ("ladder") take longer than all other parts.
+    The bounds of other relaxations ("ladder") take longer than all other parts.
 
     Parameters
     ----------
+    learned
+        What the certificate was concluded from; ``explain_result`` explains one that was saved.
+    certificate
+        What ``conclude`` or ``certify`` returned.
     parts
         The kinds of pictures that the findings are for, such as "ladder" or "region" (see ``draw``), by default all.
+
+    Returns
+    -------
+    Findings
+        What ``draw`` and ``write_report`` show.
+
+    See Also
+    --------
+    advise, draw, write_report
 
     Examples
     --------

@@ -191,12 +191,29 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     """Return the predicted number of further runs like these that decide which of two policies is better.
 
     For each verdict that is not known yet and is right at the estimate, they make the bounds on the difference closer
-    to each other than the estimate is to where the verdict would be wrong. Then it follows from any bounds that hold,
-    and fewer runs will often do. Where expected counts give no bounds, as in tables, widths are said to fall like the
-    root of the number of runs. Returns None if it is known which policy is better, or that they are the same within the
-    margin, or if nothing can be predicted: the data contradict the model or are not runs from the initial state, or a
-    value is infinite at the estimate.
+    to each other than the estimate is to where the verdict would be wrong, so fewer runs will often do.
 
+    Parameters
+    ----------
+    learned
+        What ``learn`` returned.
+    objective
+        The question, or its text.
+    difference
+        What ``difference`` returned.
+
+    Returns
+    -------
+    DecidingRuns or None
+        None if it is known which policy is better, or that they are the same within the margin, or if nothing can be
+        predicted.
+
+    See Also
+    --------
+    difference, advise
+
+    Examples
+    --------
     >>> from plumdp import case_study, difference, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 200, rng=1, max_steps=6)

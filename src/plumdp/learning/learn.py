@@ -67,12 +67,16 @@ def learn(
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
-    Learn once and conclude for as many objectives, relaxations and policies as you like (``conclude``). All conclusions
-    from one region hold jointly, with the confidence given here. Numbers that the model fixes are tested as well. If
-    the data exclude one of these, or all parameters, the region is a ``Conflict`` that says why.
+    Learn once and conclude for as many objectives, relaxations and policies as you like. All conclusions from one
+    region hold jointly, with the confidence given here. Numbers that the model fixes are tested as well; if the data
+    exclude one of these, or all parameters, the region is a ``Conflict`` that says why.
 
     Parameters
     ----------
+    model
+        The parametric model.
+    counts
+        The data.
     objectives
         The objectives that you will ask about. The region is then narrow where their values depend on the parameters,
         as far as a pilot can tell. You may ask about others as well, and all conclusions still hold jointly.
@@ -80,11 +84,25 @@ def learn(
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
     witness
-        Refuse what has no witness (``decisions.make_witness``) as soon as that is known: questions, whole runs, bets
-        in cells of the space, which data without an order have, and the likelihood of hidden paths. Bounds are never
+        Refuse what has no witness (``decisions.make_witness``) as soon as that is known: questions, whole runs, bets in
+        cells of the space, which data without an order have, and the likelihood of hidden paths. Bounds are never
         others.
     confidence, confidence_set, events, misfit
         As in ``certify``.
+
+    Returns
+    -------
+    Learned
+        The confidence set, the region and the test of the model.
+
+    Raises
+    ------
+    DataError
+        If the counts are of another model, or options exclude each other.
+
+    See Also
+    --------
+    certify, conclude
 
     Examples
     --------

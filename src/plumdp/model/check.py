@@ -41,6 +41,18 @@ class Issue:
 def validate(model: ParametricMDP) -> list[Issue]:
     """Return all issues of a model, errors first.
 
+    Parameters
+    ----------
+    model
+        The parametric model.
+
+    Returns
+    -------
+    list of Issue
+        Errors, warnings and notes.
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> for issue in validate(case_study("betting:25").model):
     ...     print(issue.severity, issue)  # doctest: +ELLIPSIS

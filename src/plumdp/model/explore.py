@@ -62,14 +62,42 @@ def explore(
 ) -> ParametricMDP:
     """Return the model of all states that ``step`` reaches from ``initial``, and from those in ``also``.
 
-    A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
-    each action the pairs (probability, next state). A probability is a number or arithmetic on parameters. A row whose
-    probabilities are simply unknown is ``unknown(s1, s2)``, or a list of next states without probabilities; a model
-    without parameters needs no ``space``. A reward may be arithmetic on parameters, too: its mean is
-    then unknown, and the box of the space says between which numbers its values lie. ``read_log`` reads these from the
-    column of its name. States of data that no run from ``initial`` reaches, such as patients of another age, are given
-    in ``also``, in the same way as ``initial``.
+    A row whose probabilities are unknown is ``unknown(s1, s2)``, or a list of next states without probabilities. A
+    reward may be arithmetic on parameters, too: its mean is then unknown, the box of the space says between which
+    numbers its values lie, and ``read_log`` reads them from the column of its name.
 
+    Parameters
+    ----------
+    step
+        A function of a state that returns, for each action, pairs (probability, next state); a probability is a number
+        or arithmetic on parameters.
+    initial
+        The first state: a NamedTuple of ints, Booleans or strings, or a dict.
+    space
+        The parameters and their bounds; a model without parameters needs none.
+    labels
+        Sets of states by name, as functions of a state.
+    rewards, choice_rewards
+        What a step earns by the name of the reward: functions of a state, or of a state and an action.
+    also
+        States of data that no run from ``initial`` reaches, such as patients of another age.
+
+    Returns
+    -------
+    ParametricMDP
+        The model of all states that were reached.
+
+    Raises
+    ------
+    ModelError
+        If a row is no distribution, or a state is not what the others are.
+
+    See Also
+    --------
+    unknown, model.explore_batch, read_model
+
+    Examples
+    --------
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
     >>> def step(state):
@@ -148,16 +176,34 @@ def explore_batch(
 ) -> ParametricMDP:
     """Return the model that ``explore`` returns, from a step over arrays, a whole layer of states at a time.
 
-    ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes). The
-    outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
-    possible. Probabilities that differ by state come from ``tabulate``, and so do rewards that depend on parameters.
-    State variables are ints or Booleans.
+    State variables are ints or Booleans. Probabilities that differ by state come from ``tabulate``, and so do rewards
+    that depend on parameters.
 
-    With ``store``, a folder that is made, the model is written to disk level by level, and its arrays are files that
-    are read as they are used: for up to billions of transitions. ``level(states)`` gives the level of each state. Every
-    step must lead to the next level, one more, or all steps of a state back to itself, as where runs end. Other models
-    are refused. Such a model is simulated and certified like any other, with ``relaxation="expression"`` at most.
+    Parameters
+    ----------
+    step
+        A function of a NamedTuple of arrays that yields triples (action, where it is possible, outcomes). Outcomes are
+        pairs (probability, next states), for all states of the layer, also where the action is not possible.
+    initial, space, labels, rewards, choice_rewards
+        As in ``explore``, with functions of arrays.
+    store
+        A folder that is made, to which the model is written level by level: for up to billions of transitions. It is
+        certified with ``relaxation="expression"`` at most.
+    level
+        The level of each state, with ``store``. Every step must lead to the next level, one more, or all steps of a
+        state back to itself.
 
+    Returns
+    -------
+    ParametricMDP
+        The model of all states that were reached.
+
+    See Also
+    --------
+    explore, model.tabulate
+
+    Examples
+    --------
     >>> from plumdp import ParameterSpace, parameters
     >>> from plumdp.model import tabulate
     >>> (p,) = parameters("p")

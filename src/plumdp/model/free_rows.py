@@ -40,10 +40,27 @@ class FreeRow:
 def unknown(*successors: Any, row: str | None = None) -> FreeRow:
     """Return a row that leads to these states with probabilities that nobody knows, for the steps of ``explore``.
 
-    Rows with the same name ``row`` have the same probabilities, place by place. Where two places of a named row lead to
-    one state, as at a wall, only their sum can be seen: such rows are tied to those of the name that have the same
-    places in common, and to no others.
+    Where two places of a named row lead to one state, as at a wall, only their sum can be seen: such rows are tied to
+    those of the name that have the same places in common, and to no others.
 
+    Parameters
+    ----------
+    *successors
+        The states that the row may lead to.
+    row
+        A name: rows with the same name have the same probabilities, place by place.
+
+    Returns
+    -------
+    FreeRow
+        The row, for ``step`` of ``explore``.
+
+    See Also
+    --------
+    model.free_rows
+
+    Examples
+    --------
     >>> from plumdp import explore, unknown
     >>> def step(s):
     ...     if s.x in (0, 3):
@@ -93,9 +110,25 @@ class RowNumbers:
 def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP:
     """Return the model with unknown rows instead of its expressions, and with the same graph, labels and rewards.
 
-    ``row`` has a number for each choice. Choices with the same number have the same unknown row, place by place, and
-    those with -1 keep their expressions. Without it, no two choices are tied, and rows without parameters stay.
+    Parameters
+    ----------
+    model
+        The parametric model.
+    row
+        A number for each choice: choices with the same number have the same unknown row, place by place, and those with
+        -1 keep their expressions. By default no two are tied, and rows without parameters stay.
 
+    Returns
+    -------
+    ParametricMDP
+        The model with unknown rows.
+
+    See Also
+    --------
+    unknown, model.table_model
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> from plumdp.model import free_rows
     >>> free_rows(case_study("glider:5,5,4,4").model)

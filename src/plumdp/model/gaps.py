@@ -38,10 +38,25 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int], *, exact: str | None = 
     """Return a model whose state is seen after any of the given numbers of steps, to ``read_log`` logs with gaps.
 
     Questions are about single steps, as before. Between two looks each step takes the action of the first look, or the
-    only one that a state has. The gaps are part of the model: name all that were possible, before you look at the data.
-    ``exact`` is a formula for ends that are never left, such as ``'"dead"'``, if the log tells in which step a unit
-    came to them, though nobody looked.
+    only one that a state has.
 
+    Parameters
+    ----------
+    model
+        The parametric model.
+    gaps
+        All numbers of steps between looks that were possible, named before you look at the data.
+    exact
+        A formula for ends that are never left, such as ``'"dead"'``, if the log tells in which step a unit came to
+        them, though nobody looked.
+
+    Returns
+    -------
+    ParametricMDP
+        The model, to ``read_log`` logs with gaps.
+
+    Examples
+    --------
     >>> from plumdp import ParameterSpace, explore, parameters
     >>> (p,) = parameters("p")
     >>> def step(s):

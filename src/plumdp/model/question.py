@@ -39,11 +39,26 @@ def is_practice(policy: Policy | None) -> bool:
 class Question:
     """A question about the value of an objective on a model, of the best policy unless one is given.
 
-    ``against`` makes it a question about the difference to the value of another policy. Either policy may be
-    "practice", which takes each action as often as the data do (those of a table before bets are placed). Whoever gives
-    a question to ``learn`` announces its policies: bets are placed on their values, or across the gradients of these.
-    So you say by it that you chose them before you looked at the data, which certificates repeat. A policy that is
-    known to come from these data, such as that of a certificate, is refused there; ``conclude`` takes any policy.
+    Whoever gives a question to ``learn`` announces its policies: bets are placed on their values, or across the
+    gradients of these. So you say by it that you chose them before you looked at the data, which certificates repeat. A
+    policy that is known to come from these data is refused there; ``conclude`` takes any policy.
+
+    Parameters
+    ----------
+    model
+        The model that is asked about.
+    objective
+        What is asked, such as what ``parse_property`` returns.
+    policy
+        The policy whose value it is, by default the best one; "practice" takes each action as often as the data do.
+    against
+        Another policy: the question is then about the difference.
+    forgets
+        Why policies are sought that do not count steps, though these could do better.
+    runs
+        Whole runs under these policies.
+    chosen_by, practised
+        Marks of the data that the policies come from.
     """
 
     model: ParametricMDP

@@ -28,6 +28,17 @@ _MAX_SUBSETS = 20_000  # how many sets of active rows are tried to list the vert
 class ParameterSpace:
     """The points within bounds at which every constraint (an affine polynomial) is at least zero.
 
+    Parameters
+    ----------
+    names
+        The parameters, in order.
+    bounds
+        The least and the largest value of each.
+    constraints
+        Affine polynomials that are at least zero on the space.
+
+    Examples
+    --------
     >>> p, q = parameters("p", "q")
     >>> space = ParameterSpace.box({"p": (0, 1), "q": (0, 0.5)}, constraints=[1 - p - q])
     >>> space.contains({"p": 0.75, "q": 0.25}), space.contains({"p": 0.75, "q": 0.5})

@@ -39,14 +39,30 @@ def table_model(
 ) -> ParametricMDP:
     """Return the model with an unknown row for each state and action, from columns of their possible successors.
 
-    The columns have a line for each state, action and possible successor, in any order. States are whole numbers,
-    truth values or texts, or a mapping of such columns by variable; actions are texts or whole numbers, which become
-    their names. ``initial`` is the state in which runs start, a value, or a mapping of them. Labels and rewards are
-    functions of all states at once, as in ``explore_batch``.
-
     A state without a row stays where it is, under the action "stay", and has the label "deadlock". No two rows are
     tied; ``free_rows`` ties them.
 
+    Parameters
+    ----------
+    state, action, successor
+        Columns with a line for each state, action and possible successor, in any order. States are whole numbers, truth
+        values or texts, or a mapping of such columns by variable; actions are texts or whole numbers.
+    initial
+        The first state: a value, or a mapping.
+    labels, rewards, choice_rewards
+        Functions of all states at once, as in ``explore_batch``.
+
+    Returns
+    -------
+    ParametricMDP
+        The table.
+
+    See Also
+    --------
+    model.free_rows, data.model_from_log
+
+    Examples
+    --------
     >>> from plumdp.model import table_model
     >>> table_model([0, 0, 1, 1], ["go"] * 4, [1, 2, 0, 2], initial=0, labels={"end": lambda s: s.state == 2})
     ParametricMDP(3 states, 5 transitions, 2 unknown rows)

@@ -66,6 +66,22 @@ def simulator(
 ) -> Simulator:
     """Return the model at a point as an environment for ``learn_online``.
 
+    Parameters
+    ----------
+    model, point, rng, max_steps, stop
+        As in ``simulate``.
+
+    Returns
+    -------
+    Simulator
+        The environment.
+
+    See Also
+    --------
+    learn_online
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)

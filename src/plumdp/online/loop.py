@@ -151,24 +151,48 @@ def learn_online(
 ) -> Iterator[OnlineRecord]:
     """Yield a record after each update, with a certificate of the best policy so far.
 
-    Each update is what ``learn`` and ``conclude`` say of the episodes so far: likelihood sets, bets that are placed
-    anew after 4, 16, 64, … episodes, one point for the whole run, and the test of the model. Half of the episodes until
-    the next one follow the policy that is best with nature at its best (optimism in the face of uncertainty), the
-    others one that narrows the bounds on the safe policy, as ``advise`` plans it; a share ``exploration`` of choices is
-    uniform. An update comes when there are ``spacing`` times as many episodes as at the last one.
+    Each update is what ``learn`` and ``conclude`` say of the episodes so far. Half of the episodes until the next one
+    follow the policy that is best with nature at its best, the others one that narrows the bounds on the safe policy,
+    as ``advise`` plans it. All records hold jointly with the given confidence, so you may stop at any of them.
 
-    All records hold jointly with the given confidence, so that you may stop at any of them: these sets hold at every
-    end of the data that may depend on what was seen, and the first update that would miss is such an end.
+    Parameters
+    ----------
+    model
+        The parametric model.
+    environment
+        A Gymnasium environment, or one such as ``simulator`` makes.
+    objective
+        The question, or its text.
+    episodes
+        How many there are in all.
+    confidence
+        As in ``certify``.
+    spacing
+        An update comes when there are so many times as many episodes as at the last one.
+    exploration
+        The share of choices that are uniform.
+    precision
+        As in ``certify``.
+    checkpoint
+        A file with which learning goes on where it stopped, with the same result if the environment repeats an episode
+        exactly. One of another model, objective or option is refused; only ``episodes`` may change.
+    rng
+        A seed or generator; each episode of a Gymnasium environment starts with a seed that follows from it, by default
+        0.
+    max_steps, observe, act
+        As in ``sample_env``.
 
-    With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
-    if the environment repeats an episode exactly. A checkpoint of another model (graph, expressions or space),
-    objective or option is refused, and only ``episodes`` may change. The objective may be given as text, see
-    ``parse_property``.
+    Yields
+    ------
+    OnlineRecord
+        The episodes so far, the bounds, and a certificate of the best policy.
 
-    ``environment`` is a Gymnasium environment, or one such as ``simulator`` makes. In a Gymnasium environment, each
-    episode starts with a seed that follows from ``rng`` (by default 0) and its number, and ``max_steps``, ``observe``
-    and ``act`` are as in ``sample_env``.
+    See Also
+    --------
+    online.simulator, online.read_record
 
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)

@@ -94,6 +94,22 @@ class OnlineRun:
 def read_record(path: str | Path) -> OnlineRun:
     """Return the run of ``learn_online`` that ``OnlineRun.save`` wrote to a file.
 
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    OnlineRun
+        The records.
+
+    See Also
+    --------
+    learn_online
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, ()).save(Path(folder) / "record.json")

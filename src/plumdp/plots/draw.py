@@ -91,6 +91,15 @@ def draw(
         For "policy": the variables to the right and upwards, by default those that it depends on most, and values of
         others, by default those that most states have.
 
+    Returns
+    -------
+    Picture
+        The figure, which notebooks show; ``save`` writes it.
+
+    See Also
+    --------
+    explain
+
     Examples
     --------
     >>> from plumdp import case_study, conclude, explain, learn, simulate

@@ -186,11 +186,25 @@ def build_region(
 ) -> Polytope | Conflict:
     """Return all points of the space at which each expression lies between its bounds, or a conflict if there is none.
 
-    The region contains every such point, since all rounding is outward. A conflict is proved. A region that is empty by
-    less than floats can tell counts as one that is not. Products of parameters in the expressions become variables of
-    the region, behind the parameters, and it is a polytope around the points. Affine expressions need no such
-    variables.
+    The region contains every such point, since all rounding is outward, and a conflict is proved. Products of
+    parameters in the expressions become variables of the region, behind the parameters.
 
+    Parameters
+    ----------
+    space
+        The parameters and their bounds.
+    expressions
+        Polynomials.
+    lower, upper
+        The bounds of each.
+
+    Returns
+    -------
+    Polytope or Conflict
+        The region, or which bounds exclude each other.
+
+    Examples
+    --------
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
     >>> region = build_region(ParameterSpace.unit("p", "q"), [p, p + q], [0.25, 0.5], [0.5, 0.75])

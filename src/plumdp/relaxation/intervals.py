@@ -127,8 +127,20 @@ class IntervalMDP:
 def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
     """Return the Markov decision process at a point of the space, as intervals with lower = upper.
 
-    Each probability is the exact value of its expression, rounded to the nearest float.
+    Parameters
+    ----------
+    model
+        The parametric model.
+    point
+        The value of each parameter.
 
+    Returns
+    -------
+    IntervalMDP
+        Each probability is the exact value of its expression, rounded to the nearest float.
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)

@@ -282,6 +282,8 @@ def write_report(
         What is claimed: a certificate, or what ``net_benefit`` returned.
     findings
         What ``explain`` returned for the certificate; None for net benefits.
+    path
+        The file.
     title
         The heading; by default the question, in words.
     system
@@ -290,6 +292,10 @@ def write_report(
         The author of the report.
     watch
         What ``watch`` returned for the certificate: the report then says whether it was withdrawn, when and why.
+
+    See Also
+    --------
+    explain
 
     Examples
     --------

@@ -74,9 +74,29 @@ _Columns: TypeAlias = Mapping[str, Literal["truth", "integer", "text", "share"]]
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
     """Return the certificate in a folder that ``write_result`` or ``plumdp certify -o`` wrote.
 
-    Files that were changed since are refused. With the model that the result is about, its policy can be valued and
-    simulated again; without it, the policy can be asked for actions, and written.
+    Parameters
+    ----------
+    path
+        The folder.
+    model
+        The model that the result is about: with it, the policy can be valued and simulated again.
 
+    Returns
+    -------
+    Certificate
+        What was written.
+
+    Raises
+    ------
+    DataError
+        If files were changed since.
+
+    See Also
+    --------
+    write_result
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, certify, simulate, write_result
     >>> study = case_study("betting:5")

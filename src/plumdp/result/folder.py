@@ -36,6 +36,10 @@ def write_result(
 
     Parameters
     ----------
+    certificate
+        What is written.
+    path
+        The folder.
     findings
         What ``explain`` returned, if it was asked: kept as well.
     model, counts
@@ -44,6 +48,15 @@ def write_result(
         What ``decisions.make_witness`` returned: kept as well, so that others can check the result.
     force
         Replace a folder that holds an earlier result.
+
+    Raises
+    ------
+    DataError
+        If the folder is there already, and ``force`` is not given.
+
+    See Also
+    --------
+    read_result
 
     Examples
     --------

@@ -33,13 +33,26 @@ _FEW_STATES, _FEW_RULES = 10_000, 5  # of which rules are told in one line
 class PolicyTable:
     """One action per state, or probabilities of actions; called with an observation, it names the action to take.
 
-    ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM, and ``read_policy`` reads it again.
-    ``to_python`` and ``to_rules`` return it as code and as text. A policy with memory, such as one that counts steps,
-    has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that
-    draws, ``weights`` has probabilities of choices, and ``choice`` the likeliest ones; it is made of such probabilities
-    instead of choices. ``chosen_by`` are marks of the data whose certificate it comes from, if any: it cannot be
-    announced to these.
+    ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM. ``to_python`` and ``to_rules`` return
+    it as code and as text. A policy with memory, such as one that counts steps, has its memory among the variables
+    (``graph.memory.names``); ``start`` follows it through a run.
 
+    Parameters
+    ----------
+    graph
+        The graph of the model that the policy is for.
+    choice
+        A choice for each state, or a probability for each choice: then ``weights`` has these, and ``choice`` the
+        likeliest ones.
+    chosen_by
+        Marks of the data whose certificate the policy comes from, which it cannot be announced to.
+
+    See Also
+    --------
+    read_policy
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
     >>> policy = PolicyTable(graph, graph.first_choice[:-1])
@@ -287,12 +300,30 @@ def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) 
 
     Parameters
     ----------
+    model
+        The model, or its graph.
     path
         A CSV file such as ``PolicyTable.to_csv`` writes: a column for each state variable and one for the action, and a
         line for each state, in any order; of a policy that draws, such as ``advise`` writes, a line for each action
         with its ``probability``. A file that ends in ``.txt`` is PRISM's list of actions, ``(0,1):north`` for each
         state; one that ends in ``.json`` is a scheduler of Storm. States with one action may be left out.
 
+    Returns
+    -------
+    PolicyTable
+        The policy.
+
+    Raises
+    ------
+    DataError
+        If states or actions are not those of the model.
+
+    See Also
+    --------
+    exchange.write_policy
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph

@@ -28,10 +28,38 @@ def solve(
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
-    The objective may be a text if the model has labels, as one of ``read_interval_model`` has (see ``parse_property``).
-    ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent); the precision is relative
-    for values above 1; ``plumdp.solver.solve.solve`` says what the other options are.
+    Parameters
+    ----------
+    imdp
+        An interval model.
+    objective
+        The question, or its text if the model has labels, as one of ``read_interval_model`` has.
+    nature
+        "robust" (against the agent, the default) or "optimistic" (with the agent).
+    precision
+        Gap between the bounds at which the solver stops; relative for values above 1.
+    max_sweeps
+        After so many sweeps it stops as well, and the bounds still hold.
+    start
+        A solution of a similar problem, whose values and policy are the first moves.
+    progress
+        A function that is called with how far it is.
+    prepared
+        What ``prepare`` returned for this objective.
+    threads
+        As in ``certify``.
 
+    Returns
+    -------
+    Solution
+        Both bounds for each state, the policy and the status.
+
+    See Also
+    --------
+    stages.evaluate, exchange.interval_model
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> from plumdp.stages import instantiate
     >>> study = case_study("betting:25")
@@ -64,8 +92,26 @@ def evaluate(
 ) -> Solution:
     """Return certified values of a policy, given by a choice for each state or a probability for each choice.
 
-    The policy of a certificate may be given as well.
+    Parameters
+    ----------
+    imdp
+        An interval model.
+    policy
+        A choice for each state, a probability for each choice, or the policy of a certificate.
+    objective, nature, precision, max_sweeps
+        As in ``solve``.
 
+    Returns
+    -------
+    Solution
+        Both bounds for each state.
+
+    See Also
+    --------
+    stages.solve
+
+    Examples
+    --------
     >>> from plumdp import case_study
     >>> from plumdp.stages import instantiate
     >>> study = case_study("betting:25")

@@ -67,22 +67,50 @@ def start(
 
     Parameters
     ----------
-    source: files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``.
-    run, step: the columns that name the run of a row, and that put the rows of a run in order.
-    states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
-    action: the column of actions, or an expression.
-    reward, cost: the column, or an expression, with what a step earns, or costs; means of the first runs are taken.
-    goal, end: formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where
-        nothing happens any more.
-    initial: the state in which runs begin, by variable, if the first runs begin in different ones: the value is that of
-        runs that begin there.
-    first: how many runs make the table, if you decided that before you looked.
-    order: what came first, as in ``read_log``.
-    remember: what each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
+    source
+        Files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``.
+    run, step
+        The columns that name the run of a row, and that put the rows of a run in order.
+    states
+        The columns that make up a state, or expressions and bins by variable, as in ``read_log``.
+    action
+        The column of actions, or an expression.
+    reward, cost
+        The column, or an expression, with what a step earns, or costs; means of the first runs are taken.
+    goal, end
+        Formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where nothing
+        happens any more.
+    initial
+        The state in which runs begin, by variable, if the first runs begin in different ones: the value is that of runs
+        that begin there.
+    first
+        How many runs make the table, if you decided that before you looked.
+    order
+        What came first, as in ``read_log``.
+    remember
+        What each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
         ``RawLog.remember``; or a column that is known when a run begins.
-    known: columns that are known when a run begins, for the test of the model, as in ``read_log``.
-    encoding, decimal, date_format: as in ``raw_log``.
+    known
+        Columns that are known when a run begins, for the test of the model, as in ``read_log``.
+    encoding, decimal, date_format
+        As in ``raw_log``.
 
+    Returns
+    -------
+    Start
+        The columns, the model, and the other runs as a log.
+
+    Raises
+    ------
+    DataError
+        If the log does not show which column is which.
+
+    See Also
+    --------
+    read_log, data.raw_log
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> import plumdp
     >>> rows = [(case, t, *(("open", "wait") if t < 2 else ("closed", ""))) for case in range(40) for t in range(3)]

@@ -69,8 +69,22 @@ SECOND_LOOKS = {  # by the kind of the witness
 def verify(path: str | Path) -> Report:
     """Return which layers of the proof in the folder of a result hold, from its files to its printed sentence.
 
-    The result must have been saved with a witness. Nothing that made the result is used to check it.
+    Parameters
+    ----------
+    path
+        The folder of a result that was saved with a witness.
 
+    Returns
+    -------
+    Report
+        What holds, what does not, and what is trusted; nothing that made the result is used.
+
+    See Also
+    --------
+    decisions.make_witness
+
+    Examples
+    --------
     >>> print(verify("no-such-folder"))
     files      BROKEN  no-such-folder is not a folder with a result
     """

@@ -49,11 +49,31 @@ _NO_PROOF = "no proof of these bounds was found, so there is no witness ({})"
 
 @of_learned
 def make_witness(learned: Learned, certificate: Certificate) -> str:
-    """Return the witness of a certificate as JSON, so that others can check it: ``write_result(…, witness=…)``.
+    """Return the witness of a certificate as JSON, so that others can check it.
 
-    Its objective need not have been announced to ``learn``. Kinds of certificates that have no witness yet are refused
-    by name.
+    Parameters
+    ----------
+    learned
+        What the certificate was concluded from.
+    certificate
+        What ``conclude`` returned.
 
+    Returns
+    -------
+    str
+        The witness, for ``write_result(…, witness=…)``.
+
+    Raises
+    ------
+    DataError
+        If certificates of this kind have no witness yet.
+
+    See Also
+    --------
+    decisions.verify
+
+    Examples
+    --------
     >>> from plumdp import case_study, conclude, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)

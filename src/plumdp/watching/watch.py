@@ -326,6 +326,8 @@ def watch(
 
     Parameters
     ----------
+    model
+        The parametric model.
     parts
         Days, or other parts, in their order: a folder or pattern of logs or files of counts; or a list of files, data
         frames and counts, or these by name.
@@ -353,6 +355,20 @@ def watch(
         Of certificates about now.
     columns, states, actions, form, on_unmatched, cut_off, steps
         How logs are read, as in ``read_log``.
+
+    Returns
+    -------
+    Watch
+        Alarms, evidence, and certificates about now.
+
+    Raises
+    ------
+    DataError
+        If an option or a part cannot be used as given.
+
+    See Also
+    --------
+    check_model
 
     Examples
     --------

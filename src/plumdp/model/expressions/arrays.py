@@ -84,9 +84,24 @@ class PolynomialArray:
 def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
     """Return ``function`` applied element by element, called once per distinct combination of its arguments.
 
-    The function is plain Python on single numbers and returns an expression. The columns are arrays of state
-    variables or of polynomials, all of one length.
+    Parameters
+    ----------
+    function
+        Plain Python on single numbers, which returns an expression.
+    *columns
+        Arrays of state variables or of polynomials, all of one length.
 
+    Returns
+    -------
+    PolynomialArray
+        One expression for each line.
+
+    See Also
+    --------
+    model.explore_batch
+
+    Examples
+    --------
     >>> from plumdp import parameters
     >>> (p,) = parameters("p")
     >>> tuple(tabulate(lambda level: p / 2 if level > 1 else p, np.array([0, 1, 2, 3])).table)

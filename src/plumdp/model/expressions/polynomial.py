@@ -34,6 +34,18 @@ _MAX_DIGITS = 15  # every decimal of up to 15 digits is the same after rounding 
 def parameters(*names: str) -> tuple[Polynomial, ...]:
     """Return one unknown number per name, to write expressions with.
 
+    Parameters
+    ----------
+    *names
+        The names of the numbers.
+
+    Returns
+    -------
+    tuple of Polynomial
+        One for each name.
+
+    Examples
+    --------
     >>> p, q = parameters("p", "q")
     >>> p * (1 - q)
     Polynomial('-p*q + p')

@@ -32,14 +32,34 @@ _DEEPEST = 100  # parentheses inside each other
 def parse_property(text: str, model: NamedModel, *, unit: str = "") -> Objective:
     """Return the objective that a PRISM property asks for.
 
-    ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``.
-    A ``Mission`` is what is returned for formulas of several temporal operators, for a budget, ``F{"fuel"}<=20 b``, and
-    for ``LTLf{b} …``, which is about runs that end in b. ``R{"name"}max=? [ … ]`` and ``min`` take ``F b`` and missions
-    that are done in finite time, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words ``Cdiscount=0.9``),
-    ``I=k``, and ``S`` or ``LRA``, the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is
-    the share of steps in states with b. In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
-    ``unit`` is what rewards are counted in, such as "€ per month", for the sentences of results.
+    ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``;
+    formulas of several temporal operators, a budget, ``F{"fuel"}<=20 b``, and ``LTLf{b} …``, which is about runs that
+    end in b, are missions. ``R{"name"}max=? [ … ]`` and ``min`` take ``F b`` and missions that are done in finite time,
+    ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words ``Cdiscount=0.9``), ``I=k``, and ``S`` or ``LRA``,
+    the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is the share of steps in states with b. In
+    ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
 
+    Parameters
+    ----------
+    text
+        The property.
+    model
+        The model whose labels, variables and rewards it names.
+    unit
+        What rewards are counted in, such as "€ per month", for the sentences of results.
+
+    Returns
+    -------
+    Objective
+        A ``Reach``, ``Reward`` or ``Mission``.
+
+    Raises
+    ------
+    ModelError
+        If the text is no property of the model, with the place in it.
+
+    Examples
+    --------
     >>> from plumdp import ParameterSpace, explore
     >>> from plumdp.model.language.property import parse_property
     >>> def step(state):

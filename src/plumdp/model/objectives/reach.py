@@ -27,13 +27,26 @@ from plumdp.model.text import one_line
 class Reach:
     """The probability of reaching a target without passing a state to avoid.
 
-    A run may end in a state to avoid but not leave it: in a state that is both, the target counts if its step does,
-    and otherwise the run has failed. So ``a U b`` has the target ``b`` and avoids ``!a``, with or without steps.
+    A run may end in a state to avoid but not leave it: in a state that is both, the target counts if its step does. So
+    ``a U b`` has the target ``b`` and avoids ``!a``, with or without steps.
 
-    ``steps = (first, last)`` asks for a target state at some step from ``first`` to ``last`` (both included). With
-    ``complement`` the objective is one minus that probability, as in ``G safe`` = never reach an unsafe state.
-    ``direction`` always says which way the value itself is better. Sets of states are copied, and may be lists.
+    Parameters
+    ----------
+    target, avoid
+        Masks of states, which are copied.
+    direction
+        Which way the value is better, "max" or "min".
+    steps
+        The first and the last step at which the target counts, both included.
+    complement
+        Ask for one minus that probability, as in ``G safe``.
+    nature
+        Whether nature is "robust" or "optimistic", if the text says so.
+    text
+        The property that it comes from.
 
+    Examples
+    --------
     >>> Reach([False, True], [False, False], "max").target
     array([False,  True])
     """

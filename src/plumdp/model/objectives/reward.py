@@ -31,9 +31,29 @@ from plumdp.model.text import number_of, one_line
 class Reward:
     """The expected reward until a target, over ``steps`` steps, or forever, discounted by ``discount`` per step.
 
-    With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
-    together. With ``average`` it is the reward of a step in the long run, which goes with none of these.
+    With a target, runs that may miss it have infinite value (PRISM's convention).
 
+    Parameters
+    ----------
+    reward
+        The reward structure.
+    direction
+        Which way the value is better, "max" or "min".
+    target
+        A mask of states at which a run ends; not together with a discount.
+    steps
+        How many steps count.
+    discount
+        What the reward of each step is multiplied by, against the step before.
+    average
+        Ask for the reward of a step in the long run; with none of the three above.
+    nature, text
+        As in ``Reach``.
+    unit
+        What rewards are counted in.
+
+    Examples
+    --------
     >>> Reward(RewardStructure([1.0, 0.0], None), "min", discount=0.9).discount
     Fraction(9, 10)
     """

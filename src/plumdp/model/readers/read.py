@@ -45,20 +45,36 @@ def _read_stored(folder: Path, constants: Mapping[str, Number] | None, space: Pa
 def read_model(
     path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
 ) -> ParametricMDP:
-    """Return the model in a ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani`` file.
-
-    A folder that ``explore_batch`` stored a model in is opened again.
+    """Return the model in a PRISM or JANI file, or in a folder that ``explore_batch`` stored one in.
 
     Parameters
     ----------
     path
-        The file.
+        The file, which ends in ``.prism``, ``.nm``, ``.pm``, ``.sm`` or ``.jani``, or the folder.
     constants
         Values of constants that the file leaves undefined (sizes, for instance), or of parameters that are known.
     space
         The space of the parameters, by default the unit cube. It is always cut to the points at which every affine
         expression is a probability.
 
+    Returns
+    -------
+    ParametricMDP
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If the file is not such a model, or a constant is undefined.
+    MissingExtra
+        If ``stormpy``, which reads such files, is not installed.
+
+    See Also
+    --------
+    explore
+
+    Examples
+    --------
     >>> from plumdp.case_studies import prism_file
     >>> model = read_model(prism_file("betting"), constants={"N": 25})
     >>> model.graph.n_states, model.space.names
