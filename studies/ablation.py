@@ -59,7 +59,7 @@ LOGS: Mapping[str, Mapping[str, Callable[[], widths.Problem]]] = {
 }
 POINTS: Mapping[str, tuple[Callable[[], Any], Any, str, Row]] = {
     "walk": (corpus.walk, {"p": 0.6, "q": 0.3}, 'Pmax=? [ F "goal" ]', {}),
-    "walk, misfit": (corpus.walk, {"p": 0.6, "q": 0.3}, 'R{"time"}min=? [ F "end" ]', {"misfit": 0.01}),
+    "walk, tolerance": (corpus.walk, {"p": 0.6, "q": 0.3}, 'R{"time"}min=? [ F "end" ]', {"model_tolerance": 0.01}),
     "patrol": (corpus.patrol, {"p": 0.3, "q": 0.4}, "Rmax=? [ LRA ]", {}),
     "coins": (corpus.coins, {"p": 0.4, "q": 0.7}, "Rmax=? [ C ]", {}),
     "paid": (corpus.paid, {"well": 0.6, "visit": 50}, 'R{"cost"}min=? [ F "end" ]', {}),

@@ -60,7 +60,7 @@ NUMBERS = (
         "is_inside",
     ),
     *("bound", "optimistic_bound", "width", "episodes", "steps", "runs", "gain", "n_runs", "n_incomplete", "spread"),
-    *("suspicion", "impossible", "name", "misfit"),
+    *("suspicion", "impossible", "name", "model_tolerance"),
 )
 PARTS = (
     *(
@@ -271,7 +271,7 @@ def from_log(*, leaves: bool, order: str | None = "runs") -> Any:
     log = pd.DataFrame(seen, columns=["episode", "x", "action", "next_x"])
     early, late = log[log.episode < 30].drop(columns="episode"), log[log.episode >= 30]
     labels = {"goal": lambda s: s.x == 6, "end": lambda s: (s.x == 0) | (s.x == 6)}
-    rewards: Any = {"rewards": {"cost": lambda s: 1.0 * ((s.x > 0) & (s.x < 6))}, "elsewhere": {"cost": (0, 5)}}
+    rewards: Any = {"rewards": {"cost": lambda s: 1.0 * ((s.x > 0) & (s.x < 6))}, "out_of_table": {"cost": (0, 5)}}
     model = pl.data.model_from_log(early, states="x", initial=3, ends=labels["end"], labels=labels, **rewards)
     return model, pl.read_log(model, late, order=order)
 
@@ -342,7 +342,7 @@ def about_sets() -> Iterator[tuple[str, Case]]:
         data = replace(counts, sampling=sampling, pilot=None)
         yield f"intervals {sampling}", partial(pl.certify, model, data, asked, confidence_set="interval")
     for kind in ("interval", "likelihood", "ellipsoid"):
-        yield f"misfit {kind}", partial(pl.certify, *walk(), asked, misfit=0.01, confidence_set=kind)
+        yield f"model tolerance {kind}", partial(pl.certify, *walk(), asked, model_tolerance=0.01, confidence_set=kind)
     known, logs = ordered()
     for order, log in logs.items():
         yield f"order {order}", partial(pl.certify, known.model, log, known.objective)
@@ -375,7 +375,7 @@ def about_properties() -> Iterator[tuple[str, Case]]:
     asked = ['Pmax=? [ F "goal" ]', 'R{"time"}min=? [ F "end" ]', 'Pmax=? [ F<=5 "goal" ]']
     yield "certify all", partial(all_of, asked)
     yield "given policy", partial(pl.certify, *walk(), asked[0], policy="twice")
-    yield "announced policy", partial(pl.certify, *walk(), asked[0], policy="twice", announced=True)
+    yield "pre-specified policy", partial(pl.certify, *walk(), asked[0], policy="twice", prespecified=True)
     for kind in ("rectangular", "coupled"):
         drawn = {"policy": uniform(walk()[0]), "relaxation": kind}
         yield f"drawn policy {kind}", partial(pl.certify, *walk(), asked[1], **drawn)
@@ -386,7 +386,7 @@ def about_tables() -> Iterator[tuple[str, Case]]:
     """Yield certificates of tables of unknown rows."""
     for text in ('Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]', "Rmax=? [ C{0.9} ]", 'Pmax=? [ F<=8 "goal" ]'):
         yield f"table {text}", partial(pl.certify, *rows(), text)
-        yield f"table announced {text}", partial(pl.certify, *rows(), text, policy="go", announced=True)
+        yield f"table pre-specified {text}", partial(pl.certify, *rows(), text, policy="go", prespecified=True)
     free = pl.model.free_rows(patrol()[0])
     yield "table average", partial(pl.certify, free, replace(patrol()[1], graph=free.graph), "Rmax=? [ LRA ]")
     yield "table interval", partial(pl.certify, *rows(), 'Pmax=? [ F "goal" ]', confidence_set="interval")
@@ -399,7 +399,7 @@ def about_tables() -> Iterator[tuple[str, Case]]:
             model, log = from_log(leaves=leaves, order=order)
             for text in ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ C<=5 ]'):
                 yield f"table from log {leaves=} {order=} {text}", partial(pl.certify, model, log, text)
-    yield "table misfit", partial(pl.certify, *rows(), 'Pmax=? [ F "goal" ]', misfit=0.01)
+    yield "table model tolerance", partial(pl.certify, *rows(), 'Pmax=? [ F "goal" ]', model_tolerance=0.01)
 
 
 def about_decisions() -> Iterator[tuple[str, Case]]:
@@ -408,9 +408,9 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
     model, counts = walk()
     learned = pl.learn(model, counts, objectives=[asked])
     against = pl.model.Question(model, pl.parse_property(asked, model), policy="near", against="twice")
-    announced = pl.learn(model, counts, objectives=[against])
+    prespecified = pl.learn(model, counts, objectives=[against])
     yield "difference", lambda: pl.difference(learned, asked, "near", "twice")
-    yield "difference announced", lambda: pl.difference(announced, asked, "near", "twice")
+    yield "difference pre-specified", lambda: pl.difference(prespecified, asked, "near", "twice")
     yield "difference drawn", lambda: pl.difference(learned, asked, uniform(model), "twice")
     average = pl.learn(*patrol(), objectives=["Rmax=? [ LRA ]"])
     yield "difference of averages", lambda: pl.difference(average, "Rmax=? [ LRA ]", "run", "slow")
@@ -420,7 +420,7 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
     yield "difference from intervals", lambda: pl.difference(interval, asked, "near", "twice")
     yield "improve", partial(improved, model, counts, asked)
     yield "improve over uniform", lambda: improved(rows()[0], rows()[1], asked, over="uniform")
-    yield "improve announced", partial(improved, model, counts, asked, over="twice", announced=True)
+    yield "improve pre-specified", partial(improved, model, counts, asked, over="twice", prespecified=True)
     for text in ('P>=0.5 [ F "goal" ]', 'Pmax<0.9 [ F "goal" ]', 'Pmin>=0.6 [ F "goal" ]', 'P>=0.7 [ F "goal" ]'):
         yield f"threshold {text}", partial(pl.decide, learned, text)
     yield "threshold of a table", partial(pl.decide, unknown, 'P>=0.5 [ F "goal" ]')
@@ -469,9 +469,9 @@ def all_of(asked: Any) -> Any:
     return [pl.conclude(learned, each) for each in learned.questions]
 
 
-def improved(model: Any, counts: Any, asked: str, *, over: Any = "practice", announced: bool = False) -> Any:
+def improved(model: Any, counts: Any, asked: str, *, over: Any = "practice", prespecified: bool = False) -> Any:
     """Return what is certified to be better than a baseline."""
-    questions = with_baseline([asked], model, over, announced=announced)
+    questions = with_baseline([asked], model, over, prespecified=prespecified)
     return decisions.improve(pl.learn(model, counts, objectives=questions), asked, over=over)
 
 

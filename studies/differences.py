@@ -41,9 +41,9 @@ def _run(cell: Cell) -> list[Row]:
     study, best = experiment.study, experiment.truth.policy
     counts = experiment.draw(cell.runs, cell.seed)
     rows = []
-    for name, rival, question, announced in pairs(experiment, counts):
+    for name, rival, question, prespecified in pairs(experiment, counts):
         began = process_time()
-        learned = learn(study.model, counts, objectives=[announced])
+        learned = learn(study.model, counts, objectives=[prespecified])
         limit = _limit(learned, question)
         if limit == 0:  # it does the same wherever the best one leads
             continue
@@ -70,9 +70,9 @@ def _run(cell: Cell) -> list[Row]:
 def pairs(
     experiment: Experiment, counts: TransitionCounts
 ) -> Iterator[tuple[str, npt.NDArray[Any], Question, Question | Objective]]:
-    """Yield rivals of the best policy with their names, the question about the difference, and what is announced.
+    """Yield rivals of the best policy with their names, the question about the difference, and what is pre-specified.
 
-    Bets must not look ahead, as the end of the pilot does: a rival that it leads to is not announced.
+    Bets must not look ahead, as the end of the pilot does: a rival that it leads to is not pre-specified.
     """
     study, best = experiment.study, experiment.truth.policy
     for name, rival in _rivals(experiment, None if counts.pilot is None else counts.pilot.counts).items():
@@ -128,7 +128,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     n = len(rows)
     return [
         "The best policy at the true point against a rival: uniform choices, the best policy in the middle of the "
-        "space, both announced before the data, and the best policy of the first runs, which is not. Means over "
+        "space, both pre-specified before the data, and the best policy of the first runs, which is not. Means over "
         f"{len(distinct(rows, 'seed'))} seeds. The last columns are the width over that of the difference of both "
         "brackets, and over that of the normal interval of the difference, which nothing proves.",
         markdown_table(header, lines),

@@ -1,14 +1,15 @@
-"""How often claims are ever wrong against an opponent who knows the truth and stops at the worst moment.
+"""How often claims are ever wrong against an adversary who knows the truth and stops at the worst moment.
 
     python -m studies.games KIND --games 2000 --error 0.05        differences, days, blocks or runs
 
 - differences: two policies of a table side by side, with rows visited more often that are furthest off;
 - days: counts of days that are added, or of one log that grows, of a table and of a model with as many parameters;
 - blocks: the likelihoods of blocks of parameters and of all parameters, with an end at which one is furthest off;
-- runs: the mean of whole runs and the difference of two arms that were drawn, at all ends, of many announced numbers.
+- runs: the mean of whole runs and the difference of two arms that were drawn, at all ends, of many pre-specified
+numbers.
 
-A game is lost if the claim is wrong at any end that the opponent looks at. That may happen in a share of the games that
-is the error, so that more of them than the critical value (1 %, one-sided) refute the claim.
+A game is lost if the claim is wrong at any end that the adversary looks at. That may happen in a share of the games
+that is the error, so that more of them than the critical value (1 %, one-sided) refute the claim.
 """
 
 from __future__ import annotations

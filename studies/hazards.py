@@ -73,7 +73,7 @@ def log_of(n: int, n_risks: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def learned_from(model: Any, frame: pd.DataFrame, error: float, **claims: Any) -> tuple[Any, list[Question]]:
-    """Return what months tell if both arms, and the ratio, were announced; and these questions."""
+    """Return what months tell if both arms, and the ratio, were pre-specified; and these questions."""
     asked = as_objective(ASKED, model)
     policies = [lambda state, arm=arm: arm if state.month < 0 else "wait" for arm in ARMS]
     questions = [Question(model, asked, policy=policy) for policy in policies]

@@ -65,7 +65,7 @@ class L1Balls:
         """Return none: no picture draws them."""
         return ()
 
-    def widened(self, misfit: float) -> None:
+    def widened(self, model_tolerance: float) -> None:
         """Return None: nothing is proved for rows that are off."""
 
 

@@ -76,7 +76,7 @@ class LeastSquares:
         """Return none: no picture draws them."""
         return ()
 
-    def widened(self, misfit: float) -> None:
+    def widened(self, model_tolerance: float) -> None:
         """Return None: nothing is proved for rows that are off."""
 
 

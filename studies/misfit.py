@@ -1,14 +1,14 @@
-"""Certificates that tolerate a misfit, from data whose rows are off by it: misses, and width against the misfit.
+"""Certificates that tolerate a tolerance, from data whose rows are off by it: misses, and width against the tolerance.
 
     python -m studies.misfit [--repetitions 21] [--plot FILE.png] [name …]
 
 Each bracket is that of a coupled certificate at the confidence 0.9 from 2,000 runs of a case study. All rows are off by
-the misfit from those at the true point: at random; such that the best policy is worth as much, or as little, as can be;
-or one of these for the data, and for the value what is worst for the very policy of the certificate, on both sides
+the tolerance from those at the true point: at random; such that the best policy is worth as much, or as little, as can
+be; or one of these for the data, and for the value what is worst for the very policy of the certificate, on both sides
 ("changing"). True values are those of the certificate's policy with the moved rows. A bracket that does not hold one
-of them is a miss. The last column has how many of these certificates miss if they are asked for no misfit.
+of them is a miss. The last column has how many of these certificates miss if they are asked for no model tolerance.
 
-The second table, and the picture, have the width of the bracket against the misfit, from data at the true point.
+The second table, and the picture, have the width of the bracket against the tolerance, from data at the true point.
 """
 
 from __future__ import annotations
@@ -33,33 +33,44 @@ RUNS, RUNS_FOR_WIDTHS = 2000, 20_000
 
 
 def misses(names: list[str], repetitions: int) -> None:
-    """Print how many brackets miss, for each case study, misfit and opponent."""
-    print("| model | misfit | " + " | ".join(misfit_game.KINDS) + " | brackets | missed | without misfit | seconds |")
+    """Print how many brackets miss, for each case study, model tolerance and adversary."""
+    print(
+        "| model | model tolerance | "
+        + " | ".join(misfit_game.KINDS)
+        + " | brackets | missed | without model tolerance | seconds |"
+    )
     print("|" + "---|" * (len(misfit_game.KINDS) + 6), flush=True)
     total, missed = 0, 0
     for name in names:
         game = misfit_game.prepare(name)
-        for misfit in MISFITS:
+        for model_tolerance in MISFITS:
             start, cells, plain = time.perf_counter(), [], 0
             for kind in misfit_game.KINDS:
-                played = [misfit_game.play(game, kind, misfit, n_runs=RUNS, seed=seed) for seed in range(repetitions)]
+                played = [
+                    misfit_game.play(game, kind, model_tolerance, n_runs=RUNS, seed=seed) for seed in range(repetitions)
+                ]
                 cells.append(sum(one.is_missed for one in played))
                 few = range(min(repetitions, 3))
                 plain += sum(
-                    misfit_game.play(game, kind, misfit, n_runs=RUNS, seed=seed, tolerated=0.0).is_missed
+                    misfit_game.play(game, kind, model_tolerance, n_runs=RUNS, seed=seed, tolerated=0.0).is_missed
                     for seed in few
                 )
             n, seconds = repetitions * len(cells), time.perf_counter() - start
             total, missed = total + n, missed + sum(cells)
             of_plain = f"{plain} of {len(few) * len(cells)}"
-            row = [name, misfit, *cells, n, sum(cells), of_plain, f"{seconds:.0f}"]
+            row = [name, model_tolerance, *cells, n, sum(cells), of_plain, f"{seconds:.0f}"]
             print("| " + " | ".join(map(str, row)) + " |", flush=True)
     print(f"\n{missed} of {total} brackets miss.\n", flush=True)
 
 
 def widths(names: list[str]) -> dict[str, list[float]]:
-    """Print and return the width of the bracket for each misfit."""
-    print("| model | " + " | ".join(f"{misfit:g}" for misfit in WIDTHS) + " |\n|" + "---|" * (len(WIDTHS) + 1))
+    """Print and return the width of the bracket for each model tolerance."""
+    print(
+        "| model | "
+        + " | ".join(f"{model_tolerance:g}" for model_tolerance in WIDTHS)
+        + " |\n|"
+        + "---|" * (len(WIDTHS) + 1)
+    )
     found: dict[str, list[float]] = {}
     for name in names:
         study = pl.case_study(name)
@@ -67,8 +78,8 @@ def widths(names: list[str]) -> dict[str, list[float]]:
         options: dict[str, Any] = {"confidence_set": "likelihood", "relaxation": "coupled"}
         policy = pl.certify(study.model, counts, study.objective, **options).policy.choice
         made = [
-            pl.certify(study.model, counts, study.objective, policy=policy, misfit=misfit, **options)
-            for misfit in WIDTHS
+            pl.certify(study.model, counts, study.objective, policy=policy, model_tolerance=model_tolerance, **options)
+            for model_tolerance in WIDTHS
         ]
         found[name] = [one.upper - one.lower for one in made]
         print(f"| {name} | " + " | ".join(f"{width:.3g}" for width in found[name]) + " |", flush=True)
@@ -76,7 +87,7 @@ def widths(names: list[str]) -> dict[str, list[float]]:
 
 
 def plot(found: dict[str, list[float]], path: Path) -> None:
-    """Draw the widths, relative to those without a misfit."""
+    """Draw the widths, relative to those without a model tolerance."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -86,8 +97,8 @@ def plot(found: dict[str, list[float]], path: Path) -> None:
     for name, of_name in found.items():
         relative = np.array(of_name) / of_name[0]
         axes.plot(WIDTHS[1:], relative[1:], marker="o", markersize=3.5, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="misfit (total variation of every row)")
-    axes.set_ylabel(f"width of the bracket, relative to misfit 0\n({RUNS_FOR_WIDTHS:,} runs, same policy)")
+    axes.set(xscale="log", yscale="log", xlabel="model tolerance (total variation of every row)")
+    axes.set_ylabel(f"width of the bracket, relative to model tolerance 0\n({RUNS_FOR_WIDTHS:,} runs, same policy)")
     axes.axhline(1, color="0.7", linewidth=0.8, zorder=0)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, fontsize="small")

@@ -137,7 +137,7 @@ CHAINS = {
 
 
 def learned_from(chain: Chain, model: Any, frame: pd.DataFrame, error: float, **claims: Any) -> tuple[Any, Question]:
-    """Return what looks tell if the question was announced, and the question."""
+    """Return what looks tell if the question was pre-specified, and the question."""
     question = Question(model, as_objective(chain.asked, model))
     log = pl.read_log(model, frame, form="transitions", **claims)
     return pl.learn(model, log, objectives=[question], confidence=1 - error), question

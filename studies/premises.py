@@ -4,11 +4,11 @@
 
 Units run for twelve steps and fail for good, by five laws: hazards alike (0.15), two kinds (0.05 and 0.3, or 0.1 and
 0.2, half each), a few bad ones (0.05, and 0.4 for 15 %), and ageing (0.08, and a tenth of it more with each step). The
-model has one hazard. Logs are read in order, as data that may have ended at will, with the number of units announced.
-"Missed": the share of logs whose bracket of the risk, without the test of memory, does not hold the true risk of a new
-unit, and "width" how much wider a bracket is with it, in the first 40 logs. "Contradicted": that of logs in which the
-model's test says so. "In silence": that of brackets which are claimed and miss, with limits by Clopper and Pearson at
-99 %. "ln e": the median of -ln p.
+model has one hazard. Logs are read in order, as data that may have ended at will, with the number of units
+pre-specified. "Missed": the share of logs whose bracket of the risk, without the test of memory, does not hold the true
+risk of a new unit, and "width" how much wider a bracket is with it, in the first 40 logs. "Contradicted": that of logs
+in which the model's test says so. "In silence": that of brackets which are claimed and miss, with limits by Clopper and
+Pearson at 99 %. "ln e": the median of -ln p.
 "Headline": the share of logs whose certificate beside whole runs has a bracket that does not hold the true risk, "*" if
 that is more than 5 % by its lower limit, and "runs" how wide the bracket of whole runs is over a normal interval.
 """
@@ -80,7 +80,7 @@ def draw(law: str, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
 
 
 def counted(ends: npt.NDArray[np.int64]) -> TransitionCounts:
-    """Return the counts of a log of units in order, their number announced."""
+    """Return the counts of a log of units in order, their number pre-specified."""
     graph, n = MODEL.graph, len(ends)
     row = graph.first_choice[graph.initial_state]
     first, last = graph.first_transition[row : row + 2].tolist()
@@ -100,7 +100,7 @@ def counted(ends: npt.NDArray[np.int64]) -> TransitionCounts:
 
 
 def whole_runs(ends: npt.NDArray[np.int64]) -> WholeRuns:
-    """Return the same units as whole runs, their number announced."""
+    """Return the same units as whole runs, their number pre-specified."""
     graph, lasts = MODEL.graph, np.minimum(ends + 1, STEPS)
     row = graph.first_choice[graph.initial_state]
     first, last = graph.first_transition[row : row + 2].tolist()
@@ -134,7 +134,7 @@ def play(law: str, n: int, rng: np.random.Generator, confidence: float, *, has_p
     first = plumdp.conclude(plumdp.learn(MODEL, counts, objectives=[asked], confidence=confidence), asked)
     runs, off = first.claim.rungs[0], not first.lower <= true <= first.upper
     width = (runs.upper - runs.lower) / (2 * 1.96 * np.sqrt(true * (1 - true) / n)) if runs.is_claim else np.nan
-    is_rejected, evidence = told.status == "model contradicted", -np.log(told.beside.p_value or 1.0)
+    is_rejected, evidence = told.status == "model rejected", -np.log(told.beside.p_value or 1.0)
     return [missed, is_rejected, silent, wider, evidence, off, width]
 
 

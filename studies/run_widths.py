@@ -68,7 +68,7 @@ def widths_of(n: int) -> dict[str, float]:
         of_both = pl.read_log(table, both, order="runs", expected=n)
         ways: tuple[tuple[str, Any, Any], ...] = (("table", None, None), ("with runs", own, arms))
         for name, runs, pair in ways:
-            value = pl.certify(table, counts, GOAL, policy="run", announced=True, runs=runs, confidence=0.95)
+            value = pl.certify(table, counts, GOAL, policy="run", prespecified=True, runs=runs, confidence=0.95)
             asked = Question(table, as_objective(GOAL, table), policy="run", against="walk", runs=pair)
             learned = pl.learn(table, of_both, objectives=[asked], confidence=0.95)
             less = pl.difference(learned, GOAL, "run", "walk")
@@ -86,7 +86,7 @@ def main() -> None:
             seen = Tally.of(values)
             ends = mean_ends(values, values, 0.05, n), mean_bounds(seen, seen, 0.05)
             widths.append([(upper - lower) / (NORMAL * np.sqrt(0.77 * 0.23 / n)) for lower, upper in ends])
-        told = "{:.2f} as announced, {:.2f} with nothing announced".format(*np.mean(widths, axis=0))
+        told = "{:.2f} as pre-specified, {:.2f} with nothing pre-specified".format(*np.mean(widths, axis=0))
         print(f"coin 0.77, {n} runs: {told}", flush=True)
     for n in (100, 300):
         print(f"{n} runs:", ", ".join(f"{name} {width:.2f}" for name, width in widths_of(n).items()), flush=True)

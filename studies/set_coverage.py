@@ -1,8 +1,8 @@
-"""How often likelihood sets and half-spaces ever miss the true point, against an opponent: the full protocol.
+"""How often likelihood sets and half-spaces ever miss the true point, against an adversary: the full protocol.
 
     python -m studies.set_coverage [repetitions] [name …]
 
-Error 0.1; a pilot, then batches of runs whose policy an opponent picks who knows the truth and looks after each batch
+Error 0.1; a pilot, then batches of runs whose policy an adversary picks who knows the truth and looks after each batch
 (``tests/support/coverage_game.py``). The first table has the sets that must miss in fewer repetitions than the critical
 value (1 %, one-sided): half-spaces alone, the likelihood alone with and without a pilot, and the design in which
 half-spaces have 80 % of the error and the likelihood has 10 %. "Ever (at the end)". The second table has mutants, which

@@ -55,7 +55,7 @@ def brackets(rows: pd.DataFrame, model: ParametricMDP) -> dict[str, tuple[float,
     empty = plumdp.TransitionCounts(model.graph, 0 * counts.counts, "adaptive")
     found = {
         "model": plumdp.certify(model, bare, ASKED, confidence=0.95),
-        "runs": plumdp.certify(model, empty, ASKED, policy="run", announced=True, runs=runs, confidence=0.95),
+        "runs": plumdp.certify(model, empty, ASKED, policy="run", prespecified=True, runs=runs, confidence=0.95),
     }
     return {name: (each.lower, each.upper) for name, each in found.items()}
 

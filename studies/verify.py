@@ -70,8 +70,8 @@ def differences(name: str, runs: int) -> Iterator[list[str]]:
     """Yield a row for each rival of the best policy."""
     experiment = prepare(name)
     study, best, counts = experiment.study, experiment.truth.policy, experiment.draw(runs, 1)
-    for named, rival, _, announced in pairs(experiment, counts):
-        learn = partial(plumdp.learn, study.model, counts, objectives=[announced])
+    for named, rival, _, prespecified in pairs(experiment, counts):
+        learn = partial(plumdp.learn, study.model, counts, objectives=[prespecified])
         compare = partial(plumdp.difference, objective=study.objective, first=best, second=rival)
         witness, costs = measured(learn, compare)
         yield [f"{name}, {named}", *sizes(witness), *costs]

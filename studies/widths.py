@@ -5,8 +5,8 @@
     python -m studies.widths --against ../before/src              beside another checkout, in turns
     python -m studies.widths --against ../before/src --keep before.json     ask the other checkout once only
 
-A policy that was announced is valued from the first runs of one log: their number was planned, or the end was open but
-the order of the runs is told, or nothing is told. The normal interval is that of the delta method at the same
+A policy that was pre-specified is valued from the first runs of one log: their number was planned, or the end was open
+but the order of the runs is told, or nothing is told. The normal interval is that of the delta method at the same
 confidence, from all data, at the most likely point: a yardstick that nothing proves. What is printed is a page of
 Markdown, with medians over seeds, and the processor time of learning and valuing on one thread.
 """
@@ -411,7 +411,7 @@ def page(rows: Sequence[Row], words: Sequence[str]) -> str:
     parts = ["# Widths from few runs", provenance(shlex.join(["python", "-m", "studies.widths", *_shown(words)]))]
     parts += [
         "The width of a bracket over that of the two-sided normal interval of the same policy and data, by the delta "
-        "method, which nothing proves. The policy, or the two that are compared, were announced. *Planned*: the number "
+        "method, which nothing proves. The policy, or both compared, were pre-specified. *Planned*: the number "
         "of runs was fixed beforehand; *open*: their order is told, and the data may have ended at will; *no order*: "
         f"nothing is told. Medians over {number_of(n_seeds, 'seed')}. The last column is the mean processor time of "
         "learning and valuing. Few runs may give ratios below 1, where the parameter space or [0, 1] cuts the bracket."

@@ -14,12 +14,13 @@ from .reading import Exact, Part, Rejected, require
 _END = r"%(?:\.|; more data may decide it\.)"
 _SENTENCES = (  # of one policy, of one that was found and is not the worst, and of all
     r"(?P<verdict>Yes|No|Not yet known): "
-    r"(?:(?P<found>the policy found has)|(?P<given>this policy has)|(?P<alone>the value is)) "
+    r"(?:(?P<found>the recommended policy has)|(?P<given>this policy has)|(?P<alone>the value is)) "
     rf"(?P<side>at least|at most) (?P<number>\S+?)(?: and (?P<side_2>at least|at most) (?P<number_2>\S+?))?, "
     rf"with confidence (?P<confidence>\S+) {_END}",
-    r"(?P<verdict>Yes), under (?P<found>the policy found): it has (?P<side>at least|at most) (?P<number>\S+?), "
+    r"(?P<verdict>Yes), under (?P<found>the recommended policy): it has (?P<side>at least|at most) (?P<number>\S+?), "
     r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: ask (?P<ask>.+) for all policies\.",
-    rf"(?P<verdict>Yes|No|Not yet known): (?:the policy found has (?P<side>at least|at most) (?P<number>\S+?), and )?"
+    r"(?P<verdict>Yes|No|Not yet known): "
+    rf"(?:the recommended policy has (?P<side>at least|at most) (?P<number>\S+?), and )?"
     rf"no policy has (?P<more>more|less) than (?P<limit>\S+?), with confidence (?P<confidence>\S+) {_END}",
 )
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)

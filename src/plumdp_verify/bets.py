@@ -1,7 +1,7 @@
-"""Half-spaces that bets leave: at the true parameters no fortune grows beyond all bounds.
+"""Half-spaces that bets leave: at the true parameters no wealth grows beyond all bounds.
 
 Bets are fixed at moments, by what was seen before, and stay until the next one. Each is made for a horizon, a length of
-the data, and the fortunes of all horizons are one fortune in the end, in which each has its weight.
+the data, and the wealths of all horizons are one wealth in the end, in which each has its weight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flint import arb, arb_mat, fmpq
 from .arithmetic import max_of, min_of
 from .counts import Count, CountedRows
 from .half_spaces import ProvedHalfSpace
-from .misfit import log_tolerated
+from .model_tolerance import log_tolerated
 from .reading import Ball, Exact, Part, Rejected, require, work
 
 _LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
@@ -45,7 +45,7 @@ class BetStage:
 
 
 def check_bets(part: Part, data: CountedRows) -> None:
-    """Require that each side of a direction that was announced has one fortune, at whatever moments it is looked at.
+    """Require that each side of a direction that was pre-specified has one wealth, at whatever moments it is looked at.
 
     Its horizons have weights that sum to at most one.
     """
@@ -72,7 +72,7 @@ def check_bets(part: Part, data: CountedRows) -> None:
 
 
 def half_spaces_from_bets(part: Part, data: CountedRows, stages: Sequence[BetStage]) -> Iterator[ProvedHalfSpace]:
-    """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
+    """Yield the half-spaces that bets leave, both sides of a direction with wealths that start at one half."""
     error = part["error"].number()
     for item in part["list"]:
         yield _staged(item, data, stages, error)  # at any moment: Ville's inequality is about all of them
@@ -91,7 +91,9 @@ def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> BetSt
     odds, largest = [], []
     for member, f in zip(data.members, data.at(point), strict=True):
         sharp = sharpness.get(member.group, fmpq(1))
-        is_bet_on = (member.group in data.sure or not data.misfit) and any(member.slopes) and f > _LEAST_PROBABILITY
+        is_bet_on = (
+            (member.group in data.sure or not data.model_tolerance) and any(member.slopes) and f > _LEAST_PROBABILITY
+        )
         odds.append(sharp / f if is_bet_on else arb(0))
         largest.append((_LARGEST_BET * arb(sharp).sqrt()).min(arb(_LARGEST_SHARP_BET)))
     return BetStage(seen, drawn, data.visited(end, start), data.mixed(end, start), point, odds, largest)
@@ -114,7 +116,7 @@ def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
 
 
 def _staged(item: Part, data: CountedRows, stages: Sequence[BetStage], error: Exact) -> ProvedHalfSpace:
-    """Return the half-space of one fortune, the mean of those that bets for several horizons make.
+    """Return the half-space of one wealth, the mean of those that bets for several horizons make.
 
     With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
 
@@ -153,7 +155,7 @@ def _bet(
         weight = share * n / tangent
         for i, e in factors:
             weights[i] += weight * e
-    return total - (_tolerated(data, stage, bets) if data.misfit else 0)
+    return total - (_tolerated(data, stage, bets) if data.model_tolerance else 0)
 
 
 def gain(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
@@ -167,13 +169,13 @@ def gain(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
 
 
 def _tolerated(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
-    """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
+    """Return by how much a wealth may grow as rows are off, at most, in its logarithm."""
     total = arb(0)
     for row, n in zip(data.rows, stage.visits, strict=True):
         if n and row.ways:
             groups = {group for way in row.ways for group, _ in way}
             of_row = {(group, place): bets[i] for group in groups for place, i in enumerate(data.places[group])}
-            total += n * log_tolerated(row.ways, of_row, data.misfit)
+            total += n * log_tolerated(row.ways, of_row, data.model_tolerance)
     return total
 
 

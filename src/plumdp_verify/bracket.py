@@ -62,7 +62,7 @@ def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, clai
     return replace(claim, lower=lower, upper=upper, comparison=compared, all_policies=every)
 
 
-def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure, misfit: Exact) -> None:
+def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure, model_tolerance: Exact) -> None:
     """Require that probabilities are positive at every point of the set, though rows may be off.
 
     The value of a mission about what happens again and again is that of its chain only if these transitions can happen.
@@ -70,7 +70,7 @@ def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosur
     require(len(part) == len(texts), f"{part.place}: not one for each of {texts.place}")
     for item, text in zip(part, texts, strict=True):
         moved = enclosure.transform(parse(text.text(), names), text.place)
-        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(misfit) - _POSITIVE, enclosure.dimension)
+        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(model_tolerance) - _POSITIVE, enclosure.dimension)
         is_proved = is_nonnegative(left, item, enclosure)
         require(is_proved, f"{text.place}: the mission needs {text.text()[:60]} to be above 0")
 

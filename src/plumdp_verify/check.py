@@ -29,7 +29,7 @@ from .evidence import Likelihood, read_likelihood
 from .half_spaces import ProvedHalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
 from .intervals import ONCE, check_once, half_spaces_from_intervals
 from .laws import check_laws, check_points
-from .misfit import check_parts
+from .model_tolerance import check_parts
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
@@ -123,7 +123,9 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
             if piece.is_whole:
                 require(piece.functions in known, f"{piece.item.place}: it has no functions")
                 if "support" in witness:
-                    check_support(piece.item["support"], witness["support"], data.names, piece.cube, data.misfit)
+                    check_support(
+                        piece.item["support"], witness["support"], data.names, piece.cube, data.model_tolerance
+                    )
                 sides = [each.on(piece.halvings) for each in known[piece.functions]]
                 proved.append(check_brackets(piece.item["brackets"], sides, piece.cube, claim))
         return widest(proved)
@@ -137,12 +139,14 @@ def _sides(
     require(len(part) == len(chains) + (everything is not None), f"{part.place}: not one for each policy")
     for item, chain in zip(part, chains, strict=False):
         sides.append(Side(chain, read_functions(item, chain, piece.cube.dimension)))
-        check_functions(item, chain, piece.cube, sides[-1].functions, data.misfit)
+        check_functions(item, chain, piece.cube, sides[-1].functions, data.model_tolerance)
     if everything is not None and claim.all_policies is not None:
         # of all that may be done nothing raises an upper bound, or lowers a lower one, whatever a policy remembers
         item, is_upper = part[len(chains)], (claim.all_policies[0] is None) != everything.complement
         sides.append(Side(everything, read_functions(item, everything, piece.cube.dimension)))
-        check_functions(item, everything, piece.cube, sides[-1].functions, data.misfit, (1,) if is_upper else (-1,))
+        check_functions(
+            item, everything, piece.cube, sides[-1].functions, data.model_tolerance, (1,) if is_upper else (-1,)
+        )
     return sides
 
 
@@ -166,9 +170,9 @@ def _needs_fixed(witness: Part) -> bool:
 
 def _trusted(claim: Claim, witness: Part, data: CountedRows) -> Iterator[str]:
     """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
-    if data.misfit:
+    if data.model_tolerance:
         check_parts(witness)
-        yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"
+        yield f"that no row is off by more than {float(data.model_tolerance):g} from {OFF}"
     if data.rewards:
         yield PAID
 

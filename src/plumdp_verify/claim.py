@@ -35,7 +35,7 @@ N_PILOTS = 6  # that data which may have ended at will might have had; each has 
 _VALUES = (  # what the sentence of a value says of it
     "{subject} value lies between {lower} and {upper}{unit} with confidence {confidence} %.",
     "{subject} value is {lower}{unit} with confidence {confidence} %.",
-    "Nothing certified: the bounds do not exclude the worst value, {worst} "
+    "Inconclusive: the bounds do not exclude the worst value, {worst} "
     "(between {lower} and {upper}{unit}, confidence {confidence} %).",
 )
 _OBJECTIVE = re.compile(
@@ -112,11 +112,14 @@ def _digest(content: bytes) -> str:
 def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     status = certificate["status"].text()
-    require(status in ("certified", "nothing certified"), f"verify does not know {status}")
+    require(status in ("certified", "inconclusive"), f"verify does not know {status}")
     for name in ("ground", "rungs"):  # runs are not among the files, so that nothing shows what they earned
         require(name not in certificate, f"verify does not know bounds by whole runs ({name})")
-    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
-    require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
+    model_tolerance = witness["model_tolerance"].number() if "model_tolerance" in witness else fmpq(0)
+    require(
+        certificate["model_tolerance"].number() == model_tolerance,
+        f"{WITNESS} is of another claim: model tolerance differs",
+    )
     answer = _read_answer(certificate) if "answer" in certificate else None
     all_policies = None if answer is None else _ends_of_all(answer)
     unit = certificate["unit"].text() if "unit" in certificate else ""
@@ -153,7 +156,7 @@ def trusted_words(claim: Claim) -> Iterator[str]:
     if claim.unit:
         yield f'that values are counted in "{claim.unit}"'
     if "answer" in claim.certificate and _read_answer(claim.certificate).about == "found":
-        yield called("policy.csv", "the policy found")
+        yield called("policy.csv", "the recommended policy")
     if claim.comparison is not None:
         yield OTHER_CHAIN
         yield from (called(*each) for each in named_files(claim.certificate["comparison"]))
@@ -192,16 +195,16 @@ def _check_value(claim: Claim, sentence: str) -> str:
     is_certified = told is not None and "worst" not in told
     require((certificate["status"].text() == "certified") == is_certified, "the sentence is not that of the status")
     if told is None:
-        reason = f"Nothing certified: {certificate['reason'].text()}."
+        reason = f"Inconclusive: {certificate['reason'].text()}."
         require(sentence == reason, "the sentence is not one that verify knows")
-        return "Nothing certified."  # the reason is not checked, and so it is not repeated
+        return "Inconclusive."  # the reason is not checked, and so it is not repeated
     lower, upper, confidence = told["lower"], told.get("upper", told["lower"]), told["confidence"]
     worst = lower if certificate["direction"].text() == "max" else upper
     require(told.get("worst", worst) == worst, "the worst value is not an end of the bracket")
     _check_all_said(claim, lower, upper, confidence)
     form = _VALUES["upper" not in told]  # that an end is the worst value is not proved, and so it is not repeated
     said = form.format(subject=subject, unit=unit and f' "{claim.unit}"', **told)
-    return said if is_certified else f"Nothing certified: {said[0].lower()}{said[1:]}"
+    return said if is_certified else f"Inconclusive: {said[0].lower()}{said[1:]}"
 
 
 def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:

@@ -18,7 +18,7 @@ Ends: TypeAlias = tuple[Exact | None, Exact | None]
 _LONGEST_NAME, _SHOWN = 300, 60
 _IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neither quotation marks nor %
 _ORDINALS = ("the first policy", "the second policy")
-_PLAIN = (*_ORDINALS, "the policy found", "the baseline", "today's practice")
+_PLAIN = (*_ORDINALS, "the recommended policy", "the baseline", "today's practice")
 _KNOWN = {  # without an end: what is said of policies of which neither is better
     "unknown": "Not yet known",
     "same": "{first} and {second} are the same within {margin}{unit}",

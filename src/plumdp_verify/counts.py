@@ -56,9 +56,9 @@ class CountedRows:
     order: str
     sampling: str
     lengths: list[Exact]  # of the data until each moment, in runs or rows
-    expected: Exact | None  # length that was announced
+    expected: Exact | None  # length that was pre-specified
     rewards: list[CountedReward]
-    misfit: Exact  # how far rows may be off
+    model_tolerance: Exact  # how far rows may be off
     sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
 
     @cached_property
@@ -158,10 +158,12 @@ def read_data(witness: Part) -> CountedRows:
     keys = [frozenset(map(key_of, row.outcomes)) for row in rows]
     require(len(set(keys)) == len(keys), "rows: two of them have the same probabilities; they must be one")
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
-    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
-    require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
-    sure = sure_classes([row.ways for row in rows], classes, _box(witness["space"], names)) if misfit else set()
-    return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
+    model_tolerance = witness["model_tolerance"].number() if "model_tolerance" in witness else fmpq(0)
+    require(0 <= model_tolerance < 1, "model_tolerance: it is not from 0 to less than 1")
+    sure = (
+        sure_classes([row.ways for row in rows], classes, _box(witness["space"], names)) if model_tolerance else set()
+    )
+    return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards, model_tolerance, sure)
 
 
 def read_moments(about: Part) -> tuple[str, list[Exact]]:

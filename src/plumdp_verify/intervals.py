@@ -18,7 +18,7 @@ from flint import arb, fmpq
 from .chain import Chain
 from .counts import CountedRows, Row
 from .half_spaces import ProvedHalfSpace, between
-from .misfit import is_posterior_enough, tolerant_error
+from .model_tolerance import is_posterior_enough, tolerant_error
 from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
 from .reading import Exact, Part, require, work
 
@@ -99,7 +99,7 @@ def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[Proved
         for end, is_trivial, side in ((lower, is_tried and lower <= 0, -1), (upper, is_tried and upper >= 1, 1)):
             holds = is_trivial or (0 < end < 1 and is_excluded(*tried, end, error, side))
             require(holds, f"{item.place}: the interval from {tried[1]} trials is too narrow")
-        yield from between(lower - data.misfit, event, upper + data.misfit, n)
+        yield from between(lower - data.model_tolerance, event, upper + data.model_tolerance, n)
 
 
 def trials_of(data: CountedRows, part: Part, tries: dict[int, frozenset[int]]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Sizes of bets that are renewed for an announced length: they follow from what was seen, and what was won, before.
+"""Sizes of bets that are renewed for a pre-specified length: they follow from what was seen, and what was won, before.
 
 Nothing is claimed of them but that: sizes are made again in floats, and compared up to what floats may be off by. That
 is so little that nothing is gained by choosing within it.
@@ -25,7 +25,7 @@ _Line: TypeAlias = Callable[[float], tuple[float, float]]
 
 
 class _Cut(NamedTuple):
-    """A point at which bets came to their bound, and how their fortune grows there."""
+    """A point at which bets came to their bound, and how their wealth grows there."""
 
     point: list[float]
     row: list[float]
@@ -85,13 +85,13 @@ def _sizes(
     They are against a point t units from the estimate: a little before one that was excluded already, or where bets of
     one size would end. There they must still win what is missing, in the part of the data that is left.
     """
-    fortune, cuts = _Fortune(data), list[_Cut]()
+    wealth, cuts = _Wealth(data), list[_Cut]()
     for s, (stage, step) in enumerate(zip(stages, steps, strict=False)):
         point, ray = [float(x) for x in stage.point], [-float(x) for x in units[s]]
         left = 1 - float(data.lengths[s] / data.expected)
-        line = fortune.on(point, ray)
+        line = wealth.on(point, ray)
         if s and float(data.lengths[s] / data.expected) >= _LATE:
-            cuts.append(fortune.cut(line, point, ray, goal))
+            cuts.append(wealth.cut(line, point, ray, goal))
         if not s:
             yield sqrt(2 * goal)
         elif left <= 0:
@@ -102,7 +102,7 @@ def _sizes(
             t = (sqrt(slope**2 + 2 * left * max(goal - won, 0.0)) - slope) / left
             t = max(min([t, *(_exit(cut, point, ray) for cut in cuts)]) - _AHEAD, 0.0)
             yield sqrt(2 * max(goal - line(t)[0], 0.0) / left)
-        fortune.add(stage, step)
+        wealth.add(stage, step)
 
 
 def _exit(cut: _Cut, point: Sequence[float], ray: Sequence[float]) -> float:
@@ -111,7 +111,7 @@ def _exit(cut: _Cut, point: Sequence[float], ray: Sequence[float]) -> float:
     return (_dot(cut.row, cut.point) - _dot(cut.row, point)) / slope if slope > 0 else inf
 
 
-class _Fortune:
+class _Wealth:
     """What bets of the stages so far have won."""
 
     def __init__(self, data: CountedRows) -> None:
@@ -134,7 +134,7 @@ class _Fortune:
         self._bets += [(n, factors) for n, factors in alike.values()]
 
     def on(self, point: Sequence[float], ray: Sequence[float]) -> _Line:
-        """Return the logarithm of the fortune as a function on a ray, which is convex, with its slope."""
+        """Return the logarithm of the wealth as a function on a ray, which is convex, with its slope."""
         at = [c + _dot(b, point) for c, b in zip(self._constants, self._slopes, strict=True)]
         along, won = [_dot(b, ray) for b in self._slopes], self._won
         means = [(n, sum(e * at[i] for i, e in each), sum(e * along[i] for i, e in each)) for n, each in self._bets]
@@ -152,7 +152,7 @@ class _Fortune:
         return line
 
     def cut(self, line: _Line, point: Sequence[float], ray: Sequence[float], goal: float) -> _Cut:
-        """Return where the fortune reaches a goal on a ray, or the furthest point that is looked at."""
+        """Return where the wealth reaches a goal on a ray, or the furthest point that is looked at."""
         low, high = 0.0, 4.0 if line(0.0)[0] < goal else 0.0
         value, slope = line(high)
         while 0 < high < _FURTHEST and value < goal:

@@ -108,7 +108,7 @@ def read_table_chain(part: Part, counts: TableCounts) -> TableChain:
     require(0 < n <= _MOST_NODES, f"{part.place}: verify knows chains of tables with up to {_MOST_NODES:,} nodes")
     steps = [_step(row, n, counts) for row in part["rows"]]
     targets = read_targets(part, kind, steps)
-    _check_elsewhere(kind, steps, targets, part.place)
+    _check_out_of_table(kind, steps, targets, part.place)
     known = known_values(kind, steps, targets, part.place)
     numbers = {node: i for i, node in enumerate(node for node in range(n) if node not in known)}
     nodes = [_opened(step, numbers, known) for node, step in enumerate(steps) if step is not None and node in numbers]
@@ -118,7 +118,7 @@ def read_table_chain(part: Part, counts: TableCounts) -> TableChain:
     return TableChain(kind, complement, discount, nodes, numbers.get(start), known.get(start), is_never_negative, each)
 
 
-def _check_elsewhere(kind: str, steps: list[Node | None], targets: set[int], place: str) -> None:
+def _check_out_of_table(kind: str, steps: list[Node | None], targets: set[int], place: str) -> None:
     """Require that nodes where the table is left are those of a probability; they may lead to all targets."""
     here = {node for node, step in enumerate(steps) if step is not None and step.row == ANY}
     require(not here or kind == "reach", f"{place}: only a probability has bounds where the table is left")

@@ -18,7 +18,7 @@ from .table_values import check_lower, check_possible, check_upper, read_interva
 N_TABLE_PILOTS = 12  # that data which may have ended at will might have had; each has an equal part of the error
 SIDES = {"lower": -1, "upper": 1}
 
-ANNOUNCED = "that the policy in policy.csv was chosen before the data, as bets are on it"
+PRESPECIFIED = "that the policy in policy.csv was chosen before the data, as bets are on it"
 
 
 def check_table(claim: Claim, witness: Part, report: Report) -> Claim:
@@ -33,7 +33,7 @@ def check_table(claim: Claim, witness: Part, report: Report) -> Claim:
         chain = read_table_chain(witness["chain"], counts)
     plan = None
     if bets is not None:
-        report.trusted += [ANNOUNCED] if claim.certificate["options"]["policy"].value == "given" else []
+        report.trusted += [PRESPECIFIED] if claim.certificate["options"]["policy"].value == "given" else []
         with report.layer("bets"):
             plan = read_plan(_sized(bets, chain), chain)
             require(counts.n_stages > 0, "bets need moments, after which they are placed")
@@ -64,7 +64,7 @@ def _refuse_unknown(claim: Claim, witness: Part) -> None:
     unknown = {
         "comparisons of policies of a table": claim.comparison is not None,
         "answers about all policies of a table": claim.all_policies is not None,
-        "tables with a misfit": "misfit" in witness,
+        "tables with a model tolerance": "model_tolerance" in witness,
     }
     for what, is_so in unknown.items():
         if is_so:

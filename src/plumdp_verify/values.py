@@ -32,7 +32,7 @@ from flint import arb, fmpq
 
 from .chain import Chain, Step
 from .enclosure import Enclosure
-from .misfit import range_after
+from .model_tolerance import range_after
 from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply
 from .reading import Ball, Exact, Part, require, work
 
@@ -90,7 +90,7 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
 
 
 def check_functions(
-    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, misfit: Exact, signs: Signs = (-1, 1)
+    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, model_tolerance: Exact, signs: Signs = (-1, 1)
 ) -> None:
     """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the cube.
 
@@ -105,9 +105,9 @@ def check_functions(
     is_average = chain.kind == "average"
     must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
     if must_end and not _is_bound_without_end(signs, chain, functions, enclosure):
-        _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, misfit)
+        _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, model_tolerance)
     join, n = _Sums(), len(enclosure.centre)
-    tolerated = discount * arb(misfit)
+    tolerated = discount * arb(model_tolerance)
     both = ((-1, functions.below, functions.value[0]), (1, functions.above, functions.value[1]))
     sides = [side for side in both if side[0] in signs]
     for node, step in chain.open_steps():
@@ -120,7 +120,7 @@ def check_functions(
             if is_average:
                 left = {e: left.get(e, arb(0)) + sign * claimed.get(e, arb(0)) for e in left.keys() | claimed.keys()}
                 surplus = functions.margin
-            if misfit:
+            if model_tolerance:
                 between, beyond = range_after(values, functions.margins, step.successors, sign, zero, enclosure.size)
                 left = {e: left.get(e, arb(0)) - tolerated * between.get(e, arb(0)) for e in left.keys() | between}
                 surplus -= tolerated * beyond
@@ -129,7 +129,7 @@ def check_functions(
             if is_average:
                 require(bool(surplus >= 0), f"state {node}: the average is not within its margin")
             elif not surplus >= 0:
-                is_fixed = _is_fixed(node, step, chain, values, functions.margins, n, misfit)
+                is_fixed = _is_fixed(node, step, chain, values, functions.margins, n, model_tolerance)
                 require(is_fixed, f"state {node}: the function {words}")
 
 
@@ -149,7 +149,7 @@ def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, encl
 
 
 def _check_end(
-    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], enclosure: Enclosure, misfit: Exact
+    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], enclosure: Enclosure, model_tolerance: Exact
 ) -> None:
     """Require numbers of steps that every step lowers at all points of the cube."""
     require(all(bool(number >= 0) for number in numbers), "a number of steps is negative")
@@ -161,10 +161,10 @@ def _check_end(
                 for e, c in forms[f].items():
                     left[e] = left.get(e, arb(0)) + c * steps_left[successor]
         surplus = -left.pop(zero) - enclosure.size(left)
-        if misfit:
+        if model_tolerance:
             after = [{zero: steps_left.get(successor, arb(0))} for successor in step.successors]
             between, beyond = range_after(after, [arb(0)] * len(after), range(len(after)), 0, zero, enclosure.size)
-            surplus -= arb(misfit) * (between[zero] + beyond)
+            surplus -= arb(model_tolerance) * (between[zero] + beyond)
         require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
 
 
@@ -175,14 +175,14 @@ def _is_fixed(
     values: list[dict[Exponents, Ball]],
     margins: list[Ball],
     n: int,
-    misfit: Exact,
+    model_tolerance: Exact,
 ) -> bool:
     """Return whether one step keeps constants exactly, in fractions, as where the target is surely reached."""
     around = (node, *step.successors)
     if any(any(map(any, values[s])) or not margins[s].is_zero() for s in around):
         return False
     here, *after = (_fraction(sum(values[s].values(), start=arb(0))) for s in around)
-    if misfit and any(value != after[0] for value in after):
+    if model_tolerance and any(value != after[0] for value in after):
         return False
     moved = [
         multiply(constant(chain.discount * value, n), chain.expressions[f])

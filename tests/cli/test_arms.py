@@ -8,7 +8,7 @@ from command_line import plumdp
 
 ARMS = {"old": 0.2, "new": 0.7}
 BENEFIT = ("-p", 'Pmax=? [ F "goal" ]', "-p", 'Pmin=? [ F state="failed" ]', "--willingness", "0:1")
-ASKED = ("--announced", "--confidence", "0.9", "--order", "runs")
+ASKED = ("--prespecified", "--confidence", "0.9", "--order", "runs")
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,10 @@ def test_whole_runs_of_arms_decide_what_steps_do_not(started):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--against", "old"), "say --announced"),
-        (("--against", "practice", "--announced"), "policies that were there before their runs began"),
-        (("--against", "old", "--announced", *BENEFIT), "say --announced, and ask nothing else"),
-        (("--against", "uniform", "--announced"), "uniform: choose arms of new, old"),
+        (("--against", "old"), "say --prespecified"),
+        (("--against", "practice", "--prespecified"), "policies that were there before their runs began"),
+        (("--against", "old", "--prespecified", *BENEFIT), "say --prespecified, and ask nothing else"),
+        (("--against", "uniform", "--prespecified"), "uniform: choose arms of new, old"),
     ],
 )
 def test_policies_that_are_no_arms_are_refused(started, words, told):

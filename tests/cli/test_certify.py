@@ -50,13 +50,13 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
 @pytest.mark.slow
 def test_certify_and_compare_take_a_misfit_and_say_so(folder):
     data = str(folder / "counts.parquet")
-    text = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "0.01"]).output
+    text = RUNNER.invoke(app, ["certify", STUDY, data, "--model-tolerance", "0.01"]).output
     assert "allow for rows that are off by 0.01 in total variation" in " ".join(text.split())
-    found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, "--misfit", "0.01", "--json"]).output)
-    assert {one["misfit"] for one in found} == {0.01}
-    refused = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "1"])
+    found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, "--model-tolerance", "0.01", "--json"]).output)
+    assert {one["model_tolerance"] for one in found} == {0.01}
+    refused = RUNNER.invoke(app, ["certify", STUDY, data, "--model-tolerance", "1"])
     assert isinstance(refused.exception, pl.DataError)
-    assert "misfit=1.0: give a number from 0 to less than 1" in str(refused.exception)
+    assert "model_tolerance=1.0: give a number from 0 to less than 1" in str(refused.exception)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
     assert certificate["data_quality"]["report"]["rows"] == {"matched": 50, "impossible transition": 50}
     printed = " ".join(RUNNER.invoke(app, arguments).output.split())
     assert printed.startswith(
-        "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen. No bound is claimed."
+        "MODEL REJECTED: 50 rows of the data show what the model says cannot happen. No bound is claimed."
     )
 
 
@@ -125,7 +125,7 @@ def test_no_data_end_with_4(tmp_path):
     options = ["--relaxation", "interval"]
     result = RUNNER.invoke(app, ["certify", STUDY, str(tmp_path / "nothing.parquet"), *options])
     assert result.exit_code == 4
-    assert result.output.startswith("Nothing certified")
+    assert result.output.startswith("Inconclusive")
 
 
 def test_the_printed_query_names_every_column():

@@ -176,17 +176,17 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     code, out, error = run(capsys, "count", "betting:5", "log.csv", "-o", "counts.parquet")
     assert (code, out) == (2, "")
     assert error.startswith("error: 1 of 1 runs end before the outcome of their last action: their last row has an ")
-    assert error.endswith("or if the last action was never carried out, say --cut-off unrelated\n")
-    assert run(capsys, "count", "betting:5", "log.csv", "--cut-off", "unrelated", "-o", "counts.parquet") == (
+    assert error.endswith("or if the last action was never carried out, say --censoring unrelated\n")
+    assert run(capsys, "count", "betting:5", "log.csv", "--censoring", "unrelated", "-o", "counts.parquet") == (
         0,
-        "2 rows of trajectories: 1 matched, 1 last row of runs (1 cut off), 0 rejected\n"
+        "2 rows of trajectories: 1 matched, 1 last row of runs (1 censored), 0 rejected\n"
         "counts.parquet: 1 step, counted, without bets, as the order of the data is not known (--order)\n",
         "",
     )
     code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")
     assert (
         "that 1 of 1 runs end before the outcome of their last action has nothing to do with that outcome "
-        "(assumed; cut_off= says so)" in " ".join(out.split()).replace(" assuming ", " ")
+        "(assumed; censoring= says so)" in " ".join(out.split()).replace(" assuming ", " ")
     )
 
 

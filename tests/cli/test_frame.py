@@ -85,13 +85,13 @@ def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(a
         ([Option("states", {"x": [0, 2]})], "states={'x': [0, 2]}", "--state x=[0, 2]"),
         ([Option("actions", "if a then b")], "actions='if a then b'", "--action if a then b"),
         ([Option("order", "runs")], "order='runs'", "--order runs"),
-        ([Option("cut_off", "unrelated")], "cut_off='unrelated'", "--cut-off unrelated"),
+        ([Option("censoring", "unrelated")], "censoring='unrelated'", "--censoring unrelated"),
         ([Option("on_unmatched", "report")], "on_unmatched='report'", "--keep-going"),
         (["or: ", Option("pilot", False)], "or: pilot=False", "or: leave out --order and --sampling"),
         ([Option("force", True)], "force=True", "--force"),
         ([Option("encoding", "cp1252")], "encoding='cp1252'", "--text encoding=cp1252"),
         ([Option("confidence_set"), " is for"], "confidence_set is for", "--confidence-set is for"),
-        ([Option("misfit", 0.3)], "misfit=0.3", "--misfit 0.3"),
+        ([Option("model_tolerance", 0.3)], "model_tolerance=0.3", "--model-tolerance 0.3"),
         ([Option("expected", np.float64(100))], "expected=100.0", "--expected 100"),
         (["which ", Option("decide"), " answers"], "which decide answers", "which certify answers"),
         (["state (runs=5, order=2): no"], "state (runs=5, order=2): no", "state (runs=5, order=2): no"),
@@ -103,10 +103,10 @@ def test_options_in_messages_are_spelled_as_keywords_or_as_options(parts, python
 
 
 def test_errors_keep_their_parts_between_processes():
-    error = pl.DataError(Option("misfit"), " or ", Option("form", ...))
+    error = pl.DataError(Option("model_tolerance"), " or ", Option("form", ...))
     again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again)) == (pl.DataError, "misfit or form=…")
-    assert in_command_line_words(*again.args) == "--misfit or --form"
+    assert (type(again), str(again)) == (pl.DataError, "model_tolerance or form=…")
+    assert in_command_line_words(*again.args) == "--model-tolerance or --form"
 
 
 def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_alone():
@@ -116,7 +116,7 @@ def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_a
     }
     options = {option for name in COMMANDS for parameter in load(name).params for option in parameter.opts}
     spelled = {name for name in named if in_command_line_words(Option(name)).partition(" ")[0] in options}
-    of_python = "advise alarm decide elsewhere level nights on_unmatched pilot read_counts read_log reference"
+    of_python = "advise alarm decide level out_of_table nights on_unmatched pilot read_counts read_log reference"
     assert named - spelled == {*of_python.split(), "table", "than", "threads", "window"}
 
 

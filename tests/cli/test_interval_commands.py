@@ -232,4 +232,4 @@ def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_co
     pl.write_counts(mixed, folder / "mixed.parquet")
     code, out, _ = run("certify", STUDY, "mixed.parquet", "-o", "mixed.umb")
     assert code == 3
-    assert "\nmixed.umb: interval model, 225 states; MODEL CONTRADICTED: " in out
+    assert "\nmixed.umb: interval model, 225 states; MODEL REJECTED: " in out

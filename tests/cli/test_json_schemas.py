@@ -19,7 +19,7 @@ def with_fields(schema, version=1, **fields):
 
 CERTIFICATE = with_fields(
     "certificate",
-    status={"enum": ["certified", "nothing certified", "model contradicted", "premises contradicted"]},
+    status={"enum": ["certified", "inconclusive", "model rejected", "premises rejected"]},
     lower=BOUND,
     upper=BOUND,
     objective=TEXT,
@@ -38,7 +38,7 @@ CERTIFICATE = with_fields(
     gap=NUMBERS,
     jointly=TEXTS,
     p_value={"type": ["number", "null"]},
-    misfit=NUMBER,
+    model_tolerance=NUMBER,
     budget=NUMBERS,
     data_quality={"type": ["object", "null"]},
 )
@@ -106,7 +106,7 @@ def several(schema, n):
         (["certify", "betting:5", "nowhere.csv"], 2, ERROR),
         (["certify", "betting:6", "COUNTS"], 2, ERROR),
         (["certify", "betting:5", "COUNTS", "--relaxation", "loose"], 2, ERROR),
-        (["certify", "betting:5", "COUNTS", "--misfit", "x"], 2, ERROR),
+        (["certify", "betting:5", "COUNTS", "--model-tolerance", "x"], 2, ERROR),
         (["check-model", "nowhere", "COUNTS"], 2, ERROR),
         (["advise", "betting:5", "COUNTS", "--confidence", "1"], 2, ERROR),
     ],

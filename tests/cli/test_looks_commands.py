@@ -1,4 +1,4 @@
-"""``--looks``: commands about a model that is seen now and then, and what they refuse."""
+"""``--observation-gaps``: commands about a model that is seen now and then, and what they refuse."""
 
 import pandas as pd
 import pytest
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def counted(*words):
-    done = plumdp("count", "model.py", *words, "--looks", "1:3", "-o", "counts.parquet", "--force")
+    done = plumdp("count", "model.py", *words, "--observation-gaps", "1:3", "-o", "counts.parquet", "--force")
     assert done.code == 0, done.err
     return pd.read_parquet("counts.parquet")
 
@@ -54,11 +54,17 @@ REFUSED = {
     "other periods": (("dates.csv", *UNITS, "--steps", "every=7d"), "whole number of periods"),
     "no gaps": (("looks.csv",), "--column gap=months"),
     "order alone": (("runs.csv", *UNITS, "--steps", "ordered"), "gaps between looks"),
-    "a gap that the model lacks": (("looks.csv", "--column", "gap=months", "--looks", "2"), "no look after 3 steps"),
-    "no number": (("looks.csv", "--looks", "1,x"), "--looks 1,x: give whole numbers"),
-    "no gap": (("looks.csv", "--looks", "0"), "looks after 0 steps: give whole numbers from 1 to 60"),
-    "no looks": (("looks.csv", "--exact", "x=2"), "--exact: say with --looks"),
-    "an end that can be left": (("looks.csv", "--looks", "2", "--exact", "x=1"), "--exact x=1: (x=1) can be left"),
+    "a gap that the model lacks": (
+        ("looks.csv", "--column", "gap=months", "--observation-gaps", "2"),
+        "no look after 3 steps",
+    ),
+    "no number": (("looks.csv", "--observation-gaps", "1,x"), "--observation-gaps 1,x: give whole numbers"),
+    "no gap": (("looks.csv", "--observation-gaps", "0"), "looks after 0 steps: give whole numbers from 1 to 60"),
+    "no looks": (("looks.csv", "--exact", "x=2"), "--exact: say with --observation-gaps"),
+    "an end that can be left": (
+        ("looks.csv", "--observation-gaps", "2", "--exact", "x=1"),
+        "--exact x=1: (x=1) can be left",
+    ),
     "a witness": (
         ("looks.csv", "--column", "gap=months", "-p", "P=? [ F<=2 x=2 ]", "--witness", "-o", "w"),
         "verify does not",
@@ -70,11 +76,11 @@ REFUSED = {
 def test_what_is_not_understood_is_refused_in_the_words_of_the_command_line(name):
     words, told = REFUSED[name]
     command = "certify" if "--witness" in words else "count"
-    looks = () if {"--looks", "--exact"} & {*words} else ("--looks", "1,2,3")
+    looks = () if {"--observation-gaps", "--exact"} & {*words} else ("--observation-gaps", "1,2,3")
     done = plumdp(command, "model.py", *words, *looks)
     assert done.code == 2
     assert told in " ".join(done.err.split())
 
 
 def test_a_log_with_gaps_says_which_option_reads_it():
-    assert "--looks 1,2,3" in plumdp("count", "model.py", "dates.csv", *UNITS, "--steps", "monthly").err
+    assert "--observation-gaps 1,2,3" in plumdp("count", "model.py", "dates.csv", *UNITS, "--steps", "monthly").err

@@ -106,7 +106,7 @@ def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
     done = plumdp("watch", MODEL, str(days))
     assert done.code == 4
     assert "no part between 2024-05-02 and 2024-05-04" in done.out
-    assert plumdp("watch", MODEL, str(days), "--cut-off", "unrelated").code == 0
+    assert plumdp("watch", MODEL, str(days), "--censoring", "unrelated").code == 0
     assert plumdp("watch", MODEL, str(days), "--since", "nowhere").code == 2
 
 
@@ -148,7 +148,7 @@ def test_a_watch_reads_parts_as_start_wrote_it_and_closes_over_no_gap(tmp_path, 
     said = " ".join(told["assumptions"])
     assert "what was done in the first 25 runs of the log" in said
     assert "of 75 runs end before the outcome of their last action" in said
-    gone_on = json.loads(plumdp("watch", "2024-01.csv", "2024-*.csv", "--cut-off", "unrelated", "--json").out)
+    gone_on = json.loads(plumdp("watch", "2024-01.csv", "2024-*.csv", "--censoring", "unrelated", "--json").out)
     assert gone_on["n_parts"] == 4
     assert (
         "parts that are missing have nothing to do with the outcomes in them (as you stated)" in gone_on["assumptions"]

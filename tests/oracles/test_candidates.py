@@ -49,10 +49,10 @@ def all_batches(visits):
         yield counts, chance
 
 
-def winnings(announced, moments):
+def winnings(prespecified, moments):
     """Return what the bets on either side of the value of a policy won, in fractions."""
-    question = announced.question
-    table = chain_of_policy(question.model, announced.policy, question.objective).table
+    question = prespecified.question
+    table = chain_of_policy(question.model, prespecified.policy, question.objective).table
     truth = true_rows(table)
     values = [Fraction(0)] * table.n
     for _ in range(2):  # a draw is one step before an action
@@ -113,8 +113,8 @@ def expectations():
         ALL[:] = [a + b + c]
         counts = TransitionCounts(model().graph, a + b + c, "adaptive", pilot)
         found = table_set.table_set(model(), counts, error=0.1, budget=budget, questions=[question])
-        numbers.add((len(found.announced), *(each.policy.dtype.kind for each in found.announced)))
-        for which, each in (("first", found.announced[0]), ("last", found.announced[-1])):
+        numbers.add((len(found.prespecified), *(each.policy.dtype.kind for each in found.prespecified)))
+        for which, each in (("first", found.prespecified[0]), ("last", found.prespecified[-1])):
             for sign, product_of_bets in zip((-1, 1), winnings(each, found.moments), strict=True):
                 means[which, sign] += chance * product_of_bets
     return means, numbers

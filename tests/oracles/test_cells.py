@@ -1,6 +1,6 @@
-"""Bets in cells of the space on data without an order leave all points that their fortunes leave.
+"""Bets in cells of the space on data without an order leave all points that their wealths leave.
 
-Fortunes are calculated here by themselves, at points, from factors and weights that no data have a part in.
+Wealths are calculated here by themselves, at points, from factors and weights that no data have a part in.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from plumdp.base.errors import DataError
 from plumdp.confidence import cells as method
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.cells import LENGTHS, WEIGHTS, Cells
-from plumdp.confidence.likelihood import ANNOUNCED, LevelSet, likelihood_set
+from plumdp.confidence.likelihood import PRESPECIFIED, LevelSet, likelihood_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning import learn as learning
 from plumdp.region.find import find_region
@@ -74,8 +74,8 @@ def bets_of(cells, v, known):
     return known[key]
 
 
-def log_fortune(cells, v, known):
-    """Return the logarithm of the fortune of a point's own cell at the point."""
+def log_wealth(cells, v, known):
+    """Return the logarithm of the wealth of a point's own cell at the point."""
     table, counts = cells.partition.table, cells.pooled.outcome_counts
     weights, factors, of_likelihood = bets_of(cells, v, known)
     f = table.values(v)[0]
@@ -97,7 +97,7 @@ def misses(runs, seed, n):
     points = points[((points > 0.002) & (points < 0.998)).all(axis=1)]
     is_cut = (points @ left.rows.T > left.offsets).any(axis=1)
     known = {}
-    is_left = np.array([log_fortune(cells, v, known) < -np.log(cells.total) for v in points])
+    is_left = np.array([log_wealth(cells, v, known) < -np.log(cells.total) for v in points])
     return int((is_left & is_cut).sum()), int((~is_left & is_cut).sum()), int(is_left.sum())
 
 
@@ -135,7 +135,7 @@ def test_a_planted_error_is_found(mutant, monkeypatch):
 
 
 def excluded_in_games(error, n_games, *, weights=WEIGHTS, looks=40, runs=5, steps=44):
-    """Return how often the bets of the truth's cell ever exclude the truth, for an opponent who looks 40 times."""
+    """Return how often the bets of the truth's cell ever exclude the truth, for an adversary who looks 40 times."""
     truth = 0.001 + 0.998 / (1 + np.exp([2.0, 1.5, 1.0])) + 1e-9
     found = learned_from(30, 1).of_kind(Cells)[0]
     cells, cell = replace(found, error=error, of_likelihood=0.0), own_cell(truth)
@@ -190,7 +190,7 @@ def test_data_without_an_order_are_bet_on_and_a_witness_of_that_is_refused(monke
             monkeypatch.setattr(learning, "uses_cells", lambda *_: False)
         learned = pl.learn(problem().model, counts, **asked, witness=not has_cells)
         assert bool(learned.bounds.of_kind(Cells)) is has_cells
-        assert any(ANNOUNCED in each for each in learned.assumptions) is has_cells
+        assert any(PRESPECIFIED in each for each in learned.assumptions) is has_cells
         found = pl.conclude(learned, problem().objective)
         assert found.lower <= value(TRUTH) <= found.upper
         widths.append(found.upper - found.lower)

@@ -63,7 +63,7 @@ def test_the_exact_value_of_the_safe_policy_of_each_record_is_on_the_right_side_
         for record in pl.learn_online(model, environment, asked, episodes=4, precision=precision):
             exact = exact_start(imdp, objective, record.policy.choice)
             is_right = record.bound <= exact if objective.direction == "max" else exact <= record.bound
-            if not is_right and record.status != "model contradicted":
+            if not is_right and record.status != "model rejected":
                 wrong[seed] = record.bound, float(exact)
     assert wrong == {}
 

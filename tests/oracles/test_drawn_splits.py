@@ -42,7 +42,7 @@ def tossed(heads, n):
     return counts
 
 
-def fortunes(heads, n, pilot, truth):
+def wealths(heads, n, pilot, truth):
     """Return what bets on either side have made of one at the truth; one if nothing is drawn."""
     if pilot is None:
         return np.ones(2)
@@ -78,7 +78,7 @@ def expected_over_draws(heads, n, truth):
             weight = hypergeom.pmf(four, n, heads, 4) * hypergeom.pmf(one, 4, four, 1)
             moments = (tossed(one, 1), tossed(four, 4))
             pilot = Pilot(moments[1], ratio=n / 4 - 1, moments=moments, lengths=(1.0, 4.0), expected=float(n))
-            total += weight * fortunes(heads, n, pilot, truth)
+            total += weight * wealths(heads, n, pilot, truth)
     return 0.75 * total + 0.25
 
 
@@ -97,7 +97,7 @@ def test_bets_by_a_drawn_part_are_fair_over_all_data_and_all_draws(truth):
 
 @pytest.mark.slow
 def test_over_all_data_alone_bets_by_a_drawn_part_are_all_but_fair():
-    expected = over_data(200, 0.5, lambda heads: fortunes(heads, 200, own_draw(heads, 200), 0.5))
+    expected = over_data(200, 0.5, lambda heads: wealths(heads, 200, own_draw(heads, 200), 0.5))
     assert (expected < 1.1).all()
 
 
@@ -106,4 +106,4 @@ def test_one_draw_for_all_data_is_found(monkeypatch):
     """Of 24 seeds, one makes three of one."""
     make = np.random.default_rng
     monkeypatch.setattr(pilots.np.random, "default_rng", lambda _: make(8))
-    assert over_data(200, 0.5, lambda heads: fortunes(heads, 200, own_draw(heads, 200), 0.5)).max() > 2
+    assert over_data(200, 0.5, lambda heads: wealths(heads, 200, own_draw(heads, 200), 0.5)).max() > 2

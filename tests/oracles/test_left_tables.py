@@ -45,7 +45,7 @@ class System:
             ends=lambda s: np.isin(s.x, [*self.ends]),
             labels={name: lambda s, where=where: np.isin(s.x, [*where]) for name, where in self.labels.items()},
             rewards={"r": lambda s: self.reward[s.x]},
-            elsewhere={"r": between},
+            out_of_table={"r": between},
         )
         late = [(x, a, y, n) for (x, a), row in self.rows.items() if x not in self.ends for y, n in row]
         seen = read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"])).counts.counts
@@ -406,7 +406,7 @@ def products_forget_what_is_not_known(patch):
 
 
 def labels_that_no_state_has_are_impossible(patch):
-    patch.setattr("plumdp.model.language.mission.ELSEWHERE", "nowhere")
+    patch.setattr("plumdp.model.language.mission.OUT_OF_TABLE", "nowhere")
 
 
 def steps_elsewhere_cost_nothing(patch):

@@ -36,7 +36,7 @@ FORMS = ("transitions", "trajectories")
 ORDERS = ({"order": "runs"}, {"sampling": "trajectories"})
 DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 60)
-ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
+ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 PLACES = {"episode": "episode", "step": "step"}  # columns of a table that a query cannot look at
 
 
@@ -162,7 +162,7 @@ def test_spark_takes_no_order_from_steps_that_are_texts(spark):
     log = read_log(MODEL, spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False)), **ANYHOW)
     assert log.counts.total == 12
     assert log.counts.no_contexts == "order"
-    assert not log.report.cut_offs.cut
+    assert not log.report.censored_runs.cut
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
@@ -182,8 +182,11 @@ def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_
     logs = [read_log(study.model, source) for source in sources]
     for log in logs:
         assert np.array_equal(log.counts.counts, runs.counts().counts)
-    assert logs[0].report.cut_offs == logs[1].report.cut_offs
-    assert sum(map(sum, (logs[0].report.cut_offs.cut, logs[0].report.cut_offs.over))) == (form == "trajectories") * 300
+    assert logs[0].report.censored_runs == logs[1].report.censored_runs
+    assert (
+        sum(map(sum, (logs[0].report.censored_runs.cut, logs[0].report.censored_runs.over)))
+        == (form == "trajectories") * 300
+    )
 
 
 # the printed query

@@ -1,4 +1,4 @@
-"""Models that are seen now and then: rows are powers, and looks, as they are booked, have fair factors in fractions."""
+"""Models that are seen now and then: rows are powers, and observations, as booked, have fair factors in fractions."""
 
 from fractions import Fraction
 from functools import cache
@@ -11,7 +11,7 @@ from set_points import satisfies
 from tiers import size
 
 import plumdp as pl
-from plumdp.confidence import look_paths
+from plumdp.confidence import observation_paths
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.confidence.path_sums import total
@@ -38,7 +38,7 @@ COLUMNS = {"gap": "months", "after": "seen_after", "partial": "is_last"}
 TRUTH = {name: Fraction(n, 20) for name, n in zip("armh", (6, 4, 1, 6), strict=True)}
 OTHERS = [{**TRUTH, "m": Fraction(1, 50), "h": Fraction(1, 10)}, {**TRUTH, "m": Fraction(3, 20)}]
 GAPS = (1, 2, 3, 5)
-START, FIRST, SECOND = WELL, 2, 3  # a look after two steps, and another one after three
+START, FIRST, SECOND = WELL, 2, 3  # an observation after two steps, and another one after three
 
 
 def single_steps(at):
@@ -58,10 +58,10 @@ def power(matrix, gap):
 
 @cache
 def booked(before, after, gap, *exact):
-    """Return the model and the transition that ``read_log`` counts for a look, a row of a table.
+    """Return the model and the transition that ``read_log`` counts for an observation, a row of a table.
 
-    If the step of a death is known, ``exact`` has the step after which the next state was seen, and whether the look
-    sees no more than who lives.
+    If the step of a death is known, ``exact`` has the step after which the next state was seen, and whether the
+    observation sees no more than who lives.
     """
     frame, model = pd.DataFrame({"x": [before], "next_x": [after], "months": [gap]}), PANEL
     if exact:
@@ -76,7 +76,7 @@ def value(polynomial, at):
 
 
 def law(counted, transition, at):
-    """Return the other transitions of the same look, and their probabilities at a point."""
+    """Return the other transitions of the same observation, and their probabilities at a point."""
     choice = counted.graph.choice_of(transition)
     row = range(*counted.graph.first_transition[choice : choice + 2].tolist())
     return {t: value(counted.expressions.polynomials[counted.expression[t]], at) for t in row}
@@ -99,19 +99,19 @@ def test_outcomes_of_looks_with_known_deaths_are_those_of_single_steps():
         once[DEAD, DEAD] = Fraction(0)
         for gap, before, partial in product(GAPS, (WELL, ILL), (False, True)):
             steps = [power(once, m)[before] for m in range(1, gap + 1)]
-            looks = {(DEAD, gap, m, partial): steps[m - 1][DEAD] for m in range(1, gap + 1)}
+            observations = {(DEAD, gap, m, partial): steps[m - 1][DEAD] for m in range(1, gap + 1)}
             lives = {(x, gap, gap, partial): steps[-1][x] for x in (WELL, ILL)}
-            looks |= {(None, gap, gap, True): sum(lives.values())} if partial else lives
-            for (after, *look), chance in looks.items():
-                counted, transition = booked(before, after, *look)
+            observations |= {(None, gap, gap, True): sum(lives.values())} if partial else lives
+            for (after, *observation), chance in observations.items():
+                counted, transition = booked(before, after, *observation)
                 assert law(counted, transition, at)[transition] == chance
-                assert sum(law(counted, transition, at).values()) == sum(looks.values()) == 1
+                assert sum(law(counted, transition, at).values()) == sum(observations.values()) == 1
 
 
 @pytest.mark.parametrize("panel", [PANEL, EXACT])
 def test_sums_over_paths_are_the_outcomes_of_looks(panel):
     counted = panel.counted
-    sums = look_paths.sums_of_looks(counted)
+    sums = observation_paths.sums_of_looks(counted)
     longer = counted.expression[counted.graph.transitions_of(np.flatnonzero(counted.gaps != 1))]
     assert {counted.expressions.polynomials[f] for f in longer} == sums.keys()
     assert all(total(paths) == outcome for outcome, paths in sums.items())
@@ -119,7 +119,7 @@ def test_sums_over_paths_are_the_outcomes_of_looks(panel):
     assert not likelihood_table(counted).left_out
 
 
-# Ways to book looks: histories of a unit, each with its probability, become rows (before, after, gap)
+# Ways to book observations: histories of a unit, each with its probability, become rows (before, after, gap)
 
 
 def histories(n_steps, state=START):
@@ -156,7 +156,7 @@ def leaves_when_seen_ill(x):
 
 
 def data_end_in_the_second_gap(x):
-    """Nothing is booked of the second look, whatever is known."""
+    """Nothing is booked of the second observation, whatever is known."""
     return all_looks(x)[:1]
 
 
@@ -179,7 +179,7 @@ def lost_because_it_died(x):
 
 
 def pending_deaths_are_counted_at_the_cut(x):
-    """Data end after one step: of those who died before, the look is booked, of the others it is dropped."""
+    """Data end after one step: of those who died before, the observation is booked, of the others it is dropped."""
     return [(START, DEAD, FIRST)] if x[1] == DEAD else []
 
 
@@ -195,7 +195,7 @@ def deaths_are_booked_although_the_look_is_missed():
 
 
 def after_a_partial_look_from_the_last_known_state(x):
-    """At the first look it is seen who lives, and no more. The second look is booked from the start."""
+    """At the first observation it is seen who lives, and no more. The second observation is booked from the start."""
     return [(START, DEAD, FIRST)] if x[FIRST] == DEAD else [(START, x[-1], SECOND)]
 
 
@@ -204,15 +204,15 @@ def all_pairs_of_looks(x):
 
 
 def exact(x, start, gap, partial=False):
-    """Return the row of a look if the step of a death is known; a partial look shows who lives, and no more."""
+    """Return the row of an observation if the step of a death is known; a partial one shows who lives, no more."""
     path = x[start : start + gap + 1]
     if DEAD in path:
         return (path[0], DEAD, gap, path.index(DEAD), partial)
     return (path[0], None if partial else path[-1], gap, gap, partial)
 
 
-def as_long_as_it_lives(x, *looks):
-    return [exact(x, *look) for look in looks if x[look[0]] != DEAD]
+def as_long_as_it_lives(x, *observations):
+    return [exact(x, *observation) for observation in observations if x[observation[0]] != DEAD]
 
 
 def deaths_have_their_steps(x):
@@ -242,7 +242,7 @@ def lost_because_it_died_though_the_step_is_known(x):
 
 
 def pending_deaths_are_counted_at_the_cut_with_their_steps(x):
-    """Data end after one step: of those who died before, the look is booked as it was planned, else it is dropped."""
+    """Data end after one step: of those who died before, it is booked as it was planned, else it is dropped."""
     return [(START, DEAD, FIRST, 1, False)] if x[1] == DEAD else []
 
 
@@ -251,7 +251,7 @@ def survivors_alone_are_in_the_partial_look_at_the_cut(x):
 
 
 def a_coin_decides_which_looks_are_missed_when_they_come():
-    """Who died before has the gap that had been planned, and those whose look is missed a longer one."""
+    """Who died before has the gap that had been planned, and those whose observation is missed a longer one."""
     for chance, x in histories(FIRST + SECOND):
         yield chance / 2, deaths_have_their_steps(x)
         is_dead = DEAD in x[: FIRST + 1]
@@ -271,13 +271,13 @@ def later_units_wait_for_known_deaths():
 
 
 def earlier_units_see_known_deaths_of_later_ones():
-    for chance, looks in later_units_wait_for_known_deaths():
-        yield chance, looks[::-1]
+    for chance, observations in later_units_wait_for_known_deaths():
+        yield chance, observations[::-1]
 
 
 def earlier_units_see_later_ones():
-    for chance, looks in later_units_see_earlier_ones():
-        yield chance, looks[::-1]
+    for chance, observations in later_units_see_earlier_ones():
+        yield chance, observations[::-1]
 
 
 RIGHT = [
@@ -325,36 +325,36 @@ IDS = [
 ]
 
 
-def likelihood(looks, at):
+def likelihood(observations, at):
     """Return the likelihood ratio of a point to the truth."""
     ratio = Fraction(1)
-    for counted, transition in (booked(*look) for look in looks):
+    for counted, transition in (booked(*observation) for observation in observations):
         ratio *= law(counted, transition, at)[transition] / law(counted, transition, TRUTH)[transition]
     return ratio
 
 
-def bets(looks, on_life, turns):
-    """Return the fortune of bets on life or death, which may turn after each look by its gap."""
-    fortune = Fraction(1)
-    for i, look in enumerate(looks):
-        side = on_life != (turns and i > 0 and looks[i - 1][2] != 1)
-        counted, seen = booked(*look)
+def bets(observations, on_life, turns):
+    """Return the wealth of bets on life or death, which may turn after each observation by its gap."""
+    wealth = Fraction(1)
+    for i, observation in enumerate(observations):
+        side = on_life != (turns and i > 0 and observations[i - 1][2] != 1)
+        counted, seen = booked(*observation)
         after, x = counted.graph.successor, counted.graph.states["x"]
         stakes = {
             t: (Fraction(8, 5) if (x[after[t]] != DEAD) == side else Fraction(5, 8), p)
             for t, p in law(counted, seen, TRUTH).items()
         }
-        fortune *= stakes[seen][0] / sum(stake * p for stake, p in stakes.values())
-    return fortune
+        wealth *= stakes[seen][0] / sum(stake * p for stake, p in stakes.values())
+    return wealth
 
 
 def expectations(ways):
-    """Return the expectations of likelihood ratios and of bets, for one way to book looks."""
+    """Return the expectations of likelihood ratios and of bets, for one way to book observations."""
     every = [*ways()]
     assert sum(chance for chance, _ in every) == 1
-    processes = [lambda looks, at=at: likelihood(looks, at) for at in OTHERS]
-    processes += [lambda looks, bet=bet: bets(looks, *bet) for bet in product((True, False), repeat=2)]
-    return [sum(chance * process(looks) for chance, looks in every) for process in processes]
+    processes = [lambda observations, at=at: likelihood(observations, at) for at in OTHERS]
+    processes += [lambda observations, bet=bet: bets(observations, *bet) for bet in product((True, False), repeat=2)]
+    return [sum(chance * process(observations) for chance, observations in every) for process in processes]
 
 
 @pytest.mark.parametrize("ways", RIGHT)

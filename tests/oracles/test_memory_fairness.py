@@ -104,8 +104,8 @@ def test_laws_for_each_value_have_a_mean_of_at_most_one(p):
     total, log_chances = np.zeros(2), np.log(TABLE.values(np.array([float(p)]))[0])
     for runs, orders in histories(4):
         found = found_in(runs, ())
-        fortunes = [np.exp(each.values(log_chances)).sum() for each in (found.classes, found.rows)]
-        total += float(orders * chance_of(runs, p)) * np.array(fortunes) / 0.005
+        wealths = [np.exp(each.values(log_chances)).sum() for each in (found.classes, found.rows)]
+        total += float(orders * chance_of(runs, p)) * np.array(wealths) / 0.005
     assert (total <= 1).all(), total
     assert (total > 0.3).all(), total
 

@@ -1,8 +1,8 @@
-"""Certificates that tolerate a misfit: right at every point they cover, with rows that are off by it in any way.
+"""Certificates that tolerate a tolerance: right at every point they cover, with rows that are off by it in any way.
 
 Random models are simulated, with and without a pilot. At points of the region, among them points at its boundary, rows
-are moved by the misfit, at random and by an opponent who wants the value to be large or small. Values are fractions,
-and nothing is compared with a tolerance.
+are moved by the tolerance, at random and by an adversary who wants the value to be large or small. Values are
+fractions, and nothing is compared with a tolerance.
 """
 
 from fractions import Fraction
@@ -30,7 +30,7 @@ N_POINTS = size(12, 48)
 
 
 def problem_of(seed):
-    """Return a generator, a model, counts of rows that are off, an objective and the misfit."""
+    """Return a generator, a model, counts of rows that are off, an objective and the model tolerance."""
     rng = np.random.default_rng(seed)
     if seed % 5 == 3:
         model = random_product_model(rng)
@@ -42,17 +42,17 @@ def problem_of(seed):
             else random_problem(rng, least=Fraction(seed % 2, 100), sure=seed % 3 == 0)
         )
         model, point = made.model, made.point
-    misfit = MISFITS[seed // 2 % len(MISFITS)]
+    model_tolerance = MISFITS[seed // 2 % len(MISFITS)]
     runs, share = int(rng.choice([30, 300, 5000, 50_000])), bool(rng.integers(2))
     counts = pl.simulate(model, point, runs, rng=seed, max_steps=12, pilot=share, threads=1)
-    return rng, model, counts, random_objective(rng, model, KINDS[seed % len(KINDS)]), misfit
+    return rng, model, counts, random_objective(rng, model, KINDS[seed % len(KINDS)]), model_tolerance
 
 
 def outside(seed, *, relaxation="coupled", confidence_set="likelihood", n_points=3, policy_is_given=False):
     """Return values outside of the bounds of a certificate, how many were tried, and the certificate."""
-    rng, model, counts, objective, misfit = problem_of(seed)
+    rng, model, counts, objective, model_tolerance = problem_of(seed)
     options = {"confidence": 0.9, "confidence_set": "likelihood", "objectives": [objective]}
-    learned = learn(model, counts, misfit=misfit, **options)
+    learned = learn(model, counts, model_tolerance=model_tolerance, **options)
     if learned.conflict is not None:
         return [], 0, None
     policy = random_policy(rng, model.graph) if policy_is_given else None
@@ -60,10 +60,10 @@ def outside(seed, *, relaxation="coupled", confidence_set="likelihood", n_points
     values = []
     for point in points_of_set(rng, learned, (), 2 * n_points)[-2 * n_points :: 2]:
         rows, choice = rows_at(model, point), found.policy.choice
-        moved = [moved_at_random(rng, model.graph, rows, misfit)]
-        moved += [moved_against(model, rows, choice, objective, misfit, side) for side in (1, -1)]
+        moved = [moved_at_random(rng, model.graph, rows, model_tolerance)]
+        moved += [moved_against(model, rows, choice, objective, model_tolerance, side) for side in (1, -1)]
         for truth in moved:
-            assert max(total_variations(model.graph, rows, truth)) <= Fraction(misfit)
+            assert max(total_variations(model.graph, rows, truth)) <= Fraction(model_tolerance)
             values.append(value_of_rows(model.graph, truth, choice, objective))
     return [float(value) for value in values if not found.lower <= value <= found.upper], len(values), found
 
@@ -85,7 +85,7 @@ def test_values_with_rows_off_by_the_misfit_lie_within_the_bounds(relaxation, po
 @pytest.mark.slow
 @pytest.mark.parametrize("relaxation", ["rectangular", "coupled"])
 def test_natures_without_the_tolerance_are_caught(monkeypatch, relaxation):
-    monkeypatch.setattr(pipeline, "tolerating", lambda imdp, misfit: imdp)
+    monkeypatch.setattr(pipeline, "tolerating", lambda imdp, model_tolerance: imdp)
     assert any(outside(seed, relaxation=relaxation)[0] for seed in range(16))
 
 
@@ -119,18 +119,18 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
     model = pl.explore(step, {"at": 0}, space=space, labels={"end": lambda s: s.at == 1}, rewards={"one": lambda s: 1})
     objective = pl.parse_property('R{"one"}max=? [ F "end" ]', model)
     counts = pl.simulate(model, {"p": 0.1}, 100_000, rng=1, max_steps=50)
-    misfit = 0.05
-    truth = [Fraction(1, 10) - Fraction(misfit), 1 - Fraction(1, 10) + Fraction(misfit), Fraction(1)]
+    model_tolerance = 0.05
+    truth = [Fraction(1, 10) - Fraction(model_tolerance), 1 - Fraction(1, 10) + Fraction(model_tolerance), Fraction(1)]
 
     def is_right():
         options = {"confidence_set": "likelihood", "relaxation": "coupled", "memory": False}
-        found = pl.certify(model, counts, objective, misfit=misfit, **options)
+        found = pl.certify(model, counts, objective, model_tolerance=model_tolerance, **options)
         return found.lower <= value_of_rows(model.graph, truth, found.policy.choice, objective) <= found.upper
 
     assert is_right()
 
-    def narrow(imdp, misfit):
-        return IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, misfit=misfit)
+    def narrow(imdp, model_tolerance):
+        return IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, model_tolerance=model_tolerance)
 
     monkeypatch.setattr(pipeline, "tolerating", narrow)
     assert not is_right()
@@ -145,6 +145,6 @@ def test_nature_may_do_whatever_is_off_by_the_misfit_and_nothing_is_widened_beyo
     assert (wide.lower >= 0).all()
     assert (wide.upper <= 1).all()
     assert wide.region is None
-    assert wide.misfit == 0.01
+    assert wide.model_tolerance == 0.01
     assert (wide.lower <= np.maximum(imdp.lower - 0.01, 0)).all()
     assert (wide.upper >= np.minimum(imdp.upper + 0.01, 1)).all()

@@ -1,9 +1,9 @@
 """What is proved of policies holds at every point of the confidence set, in fractions and without tolerance.
 
 Random models, data and questions; all sets and relaxations; policies that are given, found or drawn, and pairs of them;
-rows that are off by a misfit. Points are inside of the set, at corners and about where it ends. ``./check`` looks at as
-many cases as the planted errors below need; ``PLUMDP_POINTS=100000`` asks for so many points, and tells what was looked
-at (with ``-n 0``).
+rows that are off by a tolerance. Points are inside of the set, at corners and about where it ends. ``./check`` looks at
+as many cases as the planted errors below need; ``PLUMDP_POINTS=100000`` asks for so many points, and tells what was
+looked at (with ``-n 0``).
 """
 
 import os
@@ -139,7 +139,11 @@ def misses(prover, seed, seen):
     model, policies = case.model, draw(rng, case)
     if policies is None:
         return
-    options = {"confidence": case.confidence, "confidence_set": case.confidence_set, "misfit": case.misfit}
+    options = {
+        "confidence": case.confidence,
+        "confidence_set": case.confidence_set,
+        "model_tolerance": case.model_tolerance,
+    }
     learned = pl.learn(model, case.counts, objectives=[case.objective], **options)
     claims = claim(learned, case, policies, seen)
     if learned.conflict is not None:
@@ -174,7 +178,7 @@ def note(seen, case):
     seen["models"] += 1
     seen["cyclic models"] += is_cyclic
     seen["slow models"] += case.is_slow
-    seen["models with rows that are off"] += case.misfit > 0
+    seen["models with rows that are off"] += case.model_tolerance > 0
     seen["given policies" if case.policy is not None else "found policies"] += 1
     seen[f"set: {case.confidence_set}"] += 1
     seen[f"objective: {case.kind}"] += 1
@@ -196,14 +200,14 @@ def shares(graph, policy):
 
 
 def rows_near(rng, case, rows, policies):
-    """Return the rows of a point; with a misfit, rows that are off by it, at random and by an opponent's will."""
-    if not case.misfit:
+    """Return the rows of a point; with a tolerance, rows that are off by it, at random and by an adversary's will."""
+    if not case.model_tolerance:
         return [rows]
-    graph, misfit = case.model.graph, case.misfit
+    graph, model_tolerance = case.model.graph, case.model_tolerance
     of_one = policies if len(policies) == 1 and policies[0].dtype.kind != "f" else []
     ways = [(policy, side) for policy in of_one for side in (1, -1)]
-    against = [moved_against(case.model, rows, policy, case.objective, misfit, side) for policy, side in ways]
-    return [moved_at_random(rng, graph, rows, misfit), *against]
+    against = [moved_against(case.model, rows, policy, case.objective, model_tolerance, side) for policy, side in ways]
+    return [moved_at_random(rng, graph, rows, model_tolerance), *against]
 
 
 @pytest.mark.slow
@@ -277,7 +281,7 @@ def intervals_lose_their_ends(patch):
 
 
 def rows_that_are_off_cost_nothing(patch):
-    patch.setattr(pipeline, "tolerating", lambda imdp, misfit: imdp)
+    patch.setattr(pipeline, "tolerating", lambda imdp, model_tolerance: imdp)
 
 
 def one_nature_gives_both_ends_of_a_complement(patch):

@@ -94,7 +94,7 @@ MISFITS = {"betting:5": ""} | ({"rover:10,10": "", "aircraft:20,10": ""} if TIER
 def test_families_with_a_misfit(tmp_path, name):
     study = plumdp.case_study(name)
     counts = plumdp.simulate(study.model, study.true_point, 5_000, rng=1, max_steps=study.max_steps + 1)
-    learned = plumdp.learn(study.model, counts, objectives=[study.objective], misfit=0.005)
+    learned = plumdp.learn(study.model, counts, objectives=[study.objective], model_tolerance=0.005)
     require_verdict(learned, plumdp.conclude(learned, study.objective), MISFITS[name], tmp_path / "result")
 
 
@@ -129,7 +129,7 @@ def test_pairs_of_policies(tmp_path, name):
     """Those of ``python -m studies differences``, with fewer runs."""
     experiment = prepare(name)
     study, counts = experiment.study, experiment.draw(10_000, 1)
-    for rival, other, _, announced in pairs(experiment, counts):
-        learned = plumdp.learn(study.model, counts, objectives=[announced])
+    for rival, other, _, prespecified in pairs(experiment, counts):
+        learned = plumdp.learn(study.model, counts, objectives=[prespecified])
         found = plumdp.difference(learned, study.objective, experiment.truth.policy, other)
         require_verdict(learned, found.with_comparison(), "", tmp_path / rival)

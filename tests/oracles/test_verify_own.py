@@ -33,7 +33,7 @@ MODELS = Path(__file__).parents[1] / "models"
 
 pytestmark = pytest.mark.slow
 
-ASKED = "that property, options and announced policies were chosen before the data were looked at"
+ASKED = "that property, options and pre-specified policies were chosen before the data were looked at"
 WORN = {"model": worn(), "counts": worn_counts()}
 TURN = "Rmax=? [ C<=9 ]"
 
@@ -62,7 +62,7 @@ RESULTS = {
     ),
     "a mission": (of_parameters("Pmax=? [ (F x=3) & (F x=1) ]"), small_model, small_counts),
     "intervals": (of_parameters(confidence_set="interval"), small_model, small_counts),
-    "a misfit": (of_parameters(misfit=0.01), small_model, small_counts),
+    "a model tolerance": (of_parameters(model_tolerance=0.01), small_model, small_counts),
     "a mission again and again": (of_parameters('Pmax=? [ G F "down" ]', **WORN), worn, worn_counts),
     "a comparison": (
         lambda folder: compared(folder, "near", "uniform", COST, keeps_data=True), small_model, small_counts

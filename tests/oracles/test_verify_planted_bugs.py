@@ -163,7 +163,7 @@ def values_count_ten_times(patch):
 
 
 def half_spaces_are_not_moved(patch):
-    patch.setattr(LinearConstraints, "widened", lambda found, misfit: found)
+    patch.setattr(LinearConstraints, "widened", lambda found, model_tolerance: found)
 
 
 def residuals_have_half_of_the_range(patch):
@@ -216,7 +216,7 @@ MADE = {  # results, with the errors that are planted and the layer that rejects
     },
     partial(answered, text='P>=0.9 [ F "goal" ]'): {a_limit_of_all_policies_is_too_small: "bracket"},
     learned_rewards: {values_win_more_than_they_do: "bracket", values_count_ten_times: "bets"},
-    partial(witnessed, misfit=0.01): dict.fromkeys(
+    partial(witnessed, model_tolerance=0.01): dict.fromkeys(
         (half_spaces_are_not_moved, residuals_have_half_of_the_range), "bracket"
     ),
 }

@@ -149,8 +149,8 @@ def test_no_action_is_missing_in_an_answer_about_all_policies(tmp_path):
         check_own(folder, small_model())
 
 
-def announced_policies(folder, of):
-    """A result about the difference of two policies that were announced, or about the first of them alone."""
+def prespecified_policies(folder, of):
+    """A result about the difference of two policies that were pre-specified, or about the first of them alone."""
     model = small_model()
     asked = plumdp.model.Question(model, ask(COST, model).objective, policy="near", against="twice")
     learned = plumdp.learn(model, small_counts(), objectives=[asked])
@@ -165,17 +165,17 @@ def announced_policies(folder, of):
     return report
 
 
-def test_directions_of_announced_policies_that_the_folder_has_are_looked_at(tmp_path):
-    report = announced_policies(tmp_path / "result", "both")
+def test_directions_of_prespecified_policies_that_the_folder_has_are_looked_at(tmp_path):
+    report = prespecified_policies(tmp_path / "result", "both")
     assert report.passed[-2:] == ["data", "directions"], report.broken
     assert report.unchecked == []
 
 
-def test_directions_of_announced_policies_that_the_folder_lacks_are_not_looked_at(tmp_path):
+def test_directions_of_prespecified_policies_that_the_folder_lacks_are_not_looked_at(tmp_path):
     """The gradients are those of two policies, and the folder has one of them."""
-    report = announced_policies(tmp_path / "result", "one")
+    report = prespecified_policies(tmp_path / "result", "one")
     assert report.passed[-2:] == ["model", "data"], report.broken
-    assert report.unchecked == ["the directions of bets (what was announced has no text)"]
+    assert report.unchecked == ["the directions of bets (what was pre-specified has no text)"]
 
 
 def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monkeypatch):

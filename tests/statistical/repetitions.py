@@ -119,9 +119,9 @@ def first_visits(model, n_runs, n_steps, rng):
 
 
 def stopped(model, method, n_rounds, rng):
-    """Yield counts of an opponent who knows the true point, tries all choices in turn, and stops when a bound fails.
+    """Yield counts of an adversary who knows the true point, tries all choices in turn, and stops when a bound fails.
 
-    ``method`` gives the intervals that the opponent looks at.
+    ``method`` gives the intervals that the adversary looks at.
     """
     events = find_events(model)
     truth = np.array([float(f.evaluate(model.space.point(POINT))) for f in events.polynomials])

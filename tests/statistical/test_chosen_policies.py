@@ -1,4 +1,5 @@
-"""The value of a policy that all data chose is missed seldom enough, and bets on it, as if announced, are found out.
+"""The value of a policy that all data chose is missed seldom enough, and bets on it, as if pre-specified, are found
+out.
 
 In each of some states in a row, all actions are alike. The policy that takes the action which went best in all data is
 what offline reinforcement learning would find. Each of its rows looks better than it is, and so does their product.
@@ -84,11 +85,11 @@ def test_a_policy_that_all_data_chose_is_missed_seldom_enough(error):
 
 
 def test_bets_on_a_policy_that_all_data_chose_are_found():
-    games = (misses(seed, 0.1, announced=True) for seed in range(GAMES))
+    games = (misses(seed, 0.1, prespecified=True) for seed in range(GAMES))
     assert until_refuted(games, rate=0.1).is_refuted
 
 
 def test_bets_on_a_policy_that_data_before_the_first_bets_chose_miss_seldom_enough():
     first = TransitionCounts.before_bets
-    games = (misses(seed, 0.1, first, announced=True) for seed in range(GAMES))
+    games = (misses(seed, 0.1, first, prespecified=True) for seed in range(GAMES))
     assert not until_refuted(games, rate=0.1).is_refuted

@@ -1,9 +1,9 @@
-"""Differences hold for pairs that an opponent picks after looking at all data, but for the error.
+"""Differences hold for pairs that an adversary picks after looking at all data, but for the error.
 
-In each of some states, a coin is thrown or not. The opponent, who knows the truth, compares the policy that throws
+In each of some states, a coin is thrown or not. The adversary, who knows the truth, compares the policy that throws
 coins which were lucky with the one that throws the others, each the more often the luckier or unluckier it was. Of
-all pairs, their difference is overestimated most. Bets on this pair, as if it had been announced, would be placed by
-the data that they are about.
+all pairs, their difference is overestimated most. Bets on this pair, as if it had been pre-specified, would be placed
+by the data that they are about.
 """
 
 import numpy as np
@@ -45,11 +45,11 @@ def slope_of_lucky_pair(counts):
     return np.array([pooled[coin] / (pooled[coin] + pooled[1 - coin]) - 0.5 for coin in COINS])
 
 
-def misses(seed, *, is_announced):
+def misses(seed, *, is_prespecified):
     """Return whether the set loses the truth, and with it the difference of some pair."""
     truth = np.full(N, 0.5)
     counts = pl.simulate(MODEL, dict.fromkeys(NAMES, 0.5), RUNS, rng=seed, max_steps=N + 1)
-    asked = slope_of_lucky_pair(counts) if is_announced else np.ones(N)  # as of the policy that throws all coins
+    asked = slope_of_lucky_pair(counts) if is_prespecified else np.ones(N)  # as of the policy that throws all coins
     found = likelihood_set(MODEL, counts, error=ERROR, directions=lambda _: [Direction(asked)], cache=CACHE)
     likely, sides = likelihood_of(found), half_spaces_of(found)
     likelihood = likely.outcome_counts @ np.log(likely.table.values(truth)[0])
@@ -57,10 +57,10 @@ def misses(seed, *, is_announced):
 
 
 def test_a_pair_that_is_picked_after_looking_is_missed_seldom_enough():
-    games = (misses(seed, is_announced=False) for seed in range(REPETITIONS))
+    games = (misses(seed, is_prespecified=False) for seed in range(REPETITIONS))
     assert not until_refuted(games, rate=ERROR).is_refuted
 
 
 def test_bets_on_a_pair_that_was_picked_after_looking_are_found():
-    games = (misses(seed, is_announced=True) for seed in range(REPETITIONS))
+    games = (misses(seed, is_prespecified=True) for seed in range(REPETITIONS))
     assert until_refuted(games, rate=ERROR).is_refuted

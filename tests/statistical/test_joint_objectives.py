@@ -1,9 +1,9 @@
-"""Certificates of three objectives from one set hold jointly, also if an opponent stops at the worst and reports it.
+"""Certificates of three objectives from one set hold jointly, also if an adversary stops at the worst and reports it.
 
 Three coins, and three objectives that are worth the chance of one coin each: as far from each other as objectives can
-be, so that dividing the error among them is needed. The opponent knows the truth, throws any coin as often as it likes,
-and stops when the bracket that it will report is wrong; so a repetition is missed if, at any number of throws of any
-coin, a half-space excludes the truth. Seeds are fixed, so that a test passes always or never.
+be, so that dividing the error among them is needed. The adversary knows the truth, throws any coin as often as it
+likes, and stops when the bracket that it will report is wrong; so a repetition is missed if, at any number of throws of
+any coin, a half-space excludes the truth. Seeds are fixed, so that a test passes always or never.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""Bets on means of runs, on two families: how often an opponent who stops excludes the truth.
+"""Bets on means of runs, on two families: how often an adversary who stops excludes the truth.
 
 Returns of many runs are a pool; draws from it have its average as their mean, exactly.
 """
@@ -45,7 +45,7 @@ def pool(name):
 
 
 def stopped(draws, mean):
-    """Yield the numbers seen by an opponent who stops when the bets at the true mean have won most."""
+    """Yield the numbers seen by an adversary who stops when the bets at the true mean have won most."""
     for row in draws:
         logs = []
         for values, truth in ((row, mean), (1 - row, 1 - mean)):

@@ -68,9 +68,9 @@ def p_value_at(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float,
 
 
 def p_values(game: Game, n: int, *, seed: int, is_worst: bool, error: float) -> np.ndarray:
-    """Return p-values (n) at the planned end of trajectories, or at the worst moment of data that an opponent chose."""
+    """Return p-values (n) at the planned end of trajectories, or at the worst moment that an adversary chose."""
     rng, found = np.random.default_rng(seed), []
-    place, collect = partial(package_bets, error=error), "opponent" if is_worst else "trajectories"
+    place, collect = partial(package_bets, error=error), "adversary" if is_worst else "trajectories"
     for first in range(0, n, 250):
         played = play(game, min(250, n - first), rng, place, collect=collect)
         largest = largest_by_kind(game, played).together
@@ -137,7 +137,7 @@ pytestmark = pytest.mark.slow
 
 ERROR = 0.1
 N_PLAYED, N_JOINTLY = 80, size(150, 300)
-COLLECTED = ["independent", "trajectories", "adaptive", "opponent"]
+COLLECTED = ["independent", "trajectories", "adaptive", "adversary"]
 CASES = ["betting:5", "engagement:5", "rover:3,3,2", "parallel:2,1", "glider:4,3,3,2", "machine"]
 SMALL = Sizes(100, 20, 40)
 
@@ -149,8 +149,8 @@ def game_of(name):
 
 
 @cache
-def played(name, place=drift_bets, collect="opponent"):
-    """Return a game and its repetitions: with an opponent against drift tests alone, unless something else is said."""
+def played(name, place=drift_bets, collect="adversary"):
+    """Return a game and its repetitions: with an adversary against drift tests alone, unless something else is said."""
     game, rng, bets = game_of(name), np.random.default_rng(1), partial(place, error=ERROR)
     if collect == "independent":
         return game, independent(game, N_PLAYED, rng, bets)
@@ -210,15 +210,15 @@ def test_drift_tests_exclude_the_true_point_where_their_processes_say_so(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tests_of_rows_have_the_fortunes_of_their_definition(name):
+def test_tests_of_rows_have_the_wealths_of_their_definition(name):
     game, data = played(name)
     table, cells = game.table, cells_of(game, "row")
     seen = (data.pilots[0] + data.batches[0].sum(axis=0)).astype(np.int64)
     found = cell_tests(table, table.pool_by_choice(seen))
-    fortunes = found.values(np.log(table.constants + table.coefficients @ game.truth))
+    wealths = found.values(np.log(table.constants + table.coefficients @ game.truth))
     of_all = cell_processes(cells, seen[None, :].astype(float))[0]
     is_seen = (seen @ cells.items @ cells.pairs @ cells.cells) > 0
-    assert fortunes == pytest.approx(of_all[is_seen], abs=1e-6)
+    assert wealths == pytest.approx(of_all[is_seen], abs=1e-6)
 
 
 # What must be found

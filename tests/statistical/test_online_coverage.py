@@ -1,4 +1,4 @@
-"""Bounds of online learning against an opponent who stops at the worst moment.
+"""Bounds of online learning against an adversary who stops at the worst moment.
 
 Every run is watched from its first update on, and counts as a miss if at any of them the certified bound is above the
 true value of its policy, or the bound on all policies below the best value. Actions are chosen by what was seen.

@@ -1,6 +1,6 @@
-"""What plumdp says is wrong in at most a tenth of all games against an opponent; with an error planted, in more.
+"""What plumdp says is wrong in at most a tenth of all games against an adversary; with an error planted, in more.
 
-The opponent knows the truth, changes the policy, and looks and stops when it suits (``opponent``). ``./check`` plays a
+The adversary knows the truth, changes the policy, and looks and stops when it suits (``opponent``). ``./check`` plays a
 few games; ``PLUMDP_OPPONENT_GAMES=2000`` plays the whole protocol and prints a table. Seeds are fixed, so that a test
 passes always or never; a right package would fail with probability at most 10⁻⁴.
 """
@@ -10,8 +10,8 @@ from math import comb
 
 import opponent_coin as coin
 import pytest
+from adversary import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from evidence import Evidence
-from opponent import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from opponent_data import no_order, planned_visits
 from tiers import size
 from twin_outcomes import equal_outcomes_are_merged_once
@@ -37,7 +37,7 @@ def test_nothing_that_is_said_is_wrong_in_more_than_a_tenth_of_the_games(capsys)
 def test_evidence_is_fair():
     """With a probability of a tenth, the expectation after 12 games is one."""
     chances = [comb(12, k) * ERROR**k * (1 - ERROR) ** (12 - k) for k in range(13)]
-    assert sum(chance * Evidence(k, 12, ERROR).fortune for k, chance in enumerate(chances)) == pytest.approx(1)
+    assert sum(chance * Evidence(k, 12, ERROR).wealth for k, chance in enumerate(chances)) == pytest.approx(1)
 
 
 # Mutants, each with the games that find it out. Half-spaces of coins may use their share of the error and no more
@@ -83,8 +83,8 @@ def counts_are_added_twice(patch):
 
 
 def play_case(name, data, n_games):
-    opponent = Opponent(CASES[name].__wrapped__())  # built anew, with the mutant
-    return play_until_refuted(lambda rng: any(opponent.play(data(opponent.case, rng), 0.0, rng)), n_games)
+    adversary = Opponent(CASES[name].__wrapped__())  # built anew, with the mutant
+    return play_until_refuted(lambda rng: any(adversary.play(data(adversary.case, rng), 0.0, rng)), n_games)
 
 
 PLAYS = {

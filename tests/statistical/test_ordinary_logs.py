@@ -86,7 +86,7 @@ CERTIFIED = {
         PLAIN.assign(action=PLAIN.action.map({"use": False, "mend": True}).astype("boolean")), "log.parquet",
         "--policy", "0",
     ),
-    "runs that are cut off": (PLAIN[CUT], "log.csv"),
+    "runs that are censored": (PLAIN[CUT], "log.csv"),
     "next states": (STEPS, "log.csv"),
     "next states and done in JSON": (STEPS.rename(columns={"terminated": "done"}), "log.jsonl"),
     "next states without runs": (

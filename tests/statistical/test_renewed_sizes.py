@@ -1,6 +1,6 @@
-"""Sizes that are renewed for an announced number of throws know the past and that number alone.
+"""Sizes that are renewed for a pre-specified number of throws know the past and that number alone.
 
-The opponent knows the truth, and ends the data when that is best for him: on plan, early or late. What he can win on
+The adversary knows the truth, and ends the data when that is best for him: on plan, early or late. What he can win on
 average is found exactly, over all throws of a coin; half-spaces are asked for in games.
 """
 
@@ -53,7 +53,7 @@ def test_the_sizes_of_bets_are_the_same_wherever_the_data_end(end):
 
 
 @cache
-def fortune(throws, planned, moments=None):
+def wealth(throws, planned, moments=None):
     """Return what renewed bets on both sides of a fair coin have made of one, in fractions, given all throws."""
     counts, placed = place(np.cumsum(throws), planned, 0.1, moments)
     total = Fraction(0)
@@ -76,10 +76,10 @@ def mean(n, worth):
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [6, LAST, 100])
 def test_no_time_to_end_is_worth_more_than_one(planned):
-    """Found backwards from the last throw: at each, the opponent ends the data or goes on."""
+    """Found backwards from the last throw: at each, the adversary ends the data or goes on."""
 
     def best(throws):
-        here = fortune(throws, planned) if len(throws) > FIRST else Fraction(1)
+        here = wealth(throws, planned) if len(throws) > FIRST else Fraction(1)
         if len(throws) == LAST:
             return here
         return max(here, (best((*throws, 0)) + best((*throws, 1))) / 2)
@@ -94,7 +94,7 @@ def test_a_plan_that_is_the_length_of_the_log_is_worth_more_than_one():
     def worth(*plans):
         def of(first):
             def most(later):
-                return max(fortune((*first, *later), planned, (FIRST,)) for planned in plans)
+                return max(wealth((*first, *later), planned, (FIRST,)) for planned in plans)
 
             return mean(LATER - FIRST, most)
 

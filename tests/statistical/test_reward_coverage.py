@@ -1,7 +1,7 @@
 """The mean of rewards of any law lies in the set at all times, but for the error, against who stops at the worst.
 
-Laws are a coin, values at three points, one that seldom pays much, and one that varies little. The opponent looks at 32
-to 256 values.
+Laws are a coin, values at three points, one that seldom pays much, and one that varies little. The adversary looks at
+32 to 256 values.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def is_missed(mean, values):
 
 
 def misses(seed):
-    """Return whether the mean is outside of the set at some time at which the opponent looks."""
+    """Return whether the mean is outside of the set at some time at which the adversary looks."""
     values, shares = LAWS[seed % len(LAWS)]
     drawn = np.random.default_rng(seed).choice(values, 256, p=shares)
     return any(is_missed(float(np.dot(values, shares)), drawn[:n]) for n in (32, 64, 128, 256))

@@ -1,6 +1,6 @@
-"""Certificates of tables miss at most as often as they say, against an opponent who knows the truth.
+"""Certificates of tables miss at most as often as they say, against an adversary who knows the truth.
 
-After the pilot, the opponent visits the rows whose temporal differences are furthest out, and stops at the worst of
+After the pilot, the adversary visits the rows whose temporal differences are furthest out, and stops at the worst of
 several moments. By day a few games are played, at night 2,000; seeds are fixed. What an error of 0.1 allows is refuted
 by bets on the frequency of misses, with a level of 10^-4 (``evidence``).
 """
@@ -22,7 +22,7 @@ from plumdp.tables import bracket
 from plumdp.tables.values import chain_of_policy
 
 ERROR = 0.1
-_CHUNKS = 12  # in which the opponent chooses rows
+_CHUNKS = 12  # in which the adversary chooses rows
 GOAL = {"goal": lambda s: s.x == 6, "bad": lambda s: s.x == 0, "end": lambda s: s.x in (0, 6)}
 REACH, TIME = 'Pmax=? [ F "goal" ]', 'R{"time"}max=? [ F "end" ]'
 
@@ -87,7 +87,7 @@ def value_of(model, question, policy, point):
 
 
 class Game:
-    """Data that an opponent draws, choice by choice."""
+    """Data that an adversary draws, choice by choice."""
 
     def __init__(self, name, seed):
         """Draw a table, and nothing yet of the data."""
@@ -148,7 +148,7 @@ def is_missed(name, seed, n_looks=2):
     for _ in range(n_looks):
         game.visit_worst(0.2 * n / n_looks, values)
         counts = TransitionCounts(game.model.graph, game.counts.copy(), "adaptive", pilot)
-        options = {"policy": game.policy, "announced": game.policy is not None, "confidence": 1 - ERROR}
+        options = {"policy": game.policy, "prespecified": game.policy is not None, "confidence": 1 - ERROR}
         found = pl.certify(game.model, counts, game.question, **options)
         table, at = value_of(game.model, game.question, np.asarray(found.policy), game.point)
         value = at[table.chain.initial]

@@ -59,10 +59,10 @@ def test_first_visits_of_runs(rng):
     assert count_misses(model, data) <= CRITICAL
 
 
-@pytest.mark.parametrize("opponent", [beta_binomial, clopper_pearson])
-def test_data_of_an_opponent_who_stops_when_it_is_bad_for_us(opponent, rng):
+@pytest.mark.parametrize("adversary", [beta_binomial, clopper_pearson])
+def test_data_of_an_opponent_who_stops_when_it_is_bad_for_us(adversary, rng):
     model = coins()
-    assert count_misses(model, stopped(model, opponent, 150, rng)) <= CRITICAL
+    assert count_misses(model, stopped(model, adversary, 150, rng)) <= CRITICAL
 
 
 def test_clopper_pearson_fails_against_an_opponent_who_stops(rng):

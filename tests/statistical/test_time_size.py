@@ -1,4 +1,4 @@
-"""How often tests over time contradict the truth, if an opponent ends the parts, picks the coins and the end."""
+"""How often tests over time contradict the truth, if an adversary ends the parts, picks the coins and the end."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from plumdp.fit import time_tests
 ERROR = 0.2
 
 
-def refuted(opponent, n_games, *, n_throws, every=30):
+def refuted(adversary, n_games, *, n_throws, every=30):
     """Return how many games contradict the truth."""
     rng = np.random.default_rng(7)
-    truth = 0.3 if opponent == "at random" else 0.1
-    return sum(play(rng, truth, opponent, n_throws=n_throws, error=ERROR, every=every) for _ in range(n_games))
+    truth = 0.3 if adversary == "at random" else 0.1
+    return sum(play(rng, truth, adversary, n_throws=n_throws, error=ERROR, every=every) for _ in range(n_games))
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def all_terms(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("opponent", ["heads", "after tails", "at random"])
-def test_an_opponent_contradicts_the_truth_at_most_as_often_as_the_error_allows(opponent, all_terms):
+@pytest.mark.parametrize("adversary", ["heads", "after tails", "at random"])
+def test_an_opponent_contradicts_the_truth_at_most_as_often_as_the_error_allows(adversary, all_terms):
     n_games = size(5, 700)
-    assert refuted(opponent, n_games, n_throws=size(120, 300)) <= ERROR * n_games
+    assert refuted(adversary, n_games, n_throws=size(120, 300)) <= ERROR * n_games
 
 
 def test_outcomes_that_are_filed_a_part_later_are_found():

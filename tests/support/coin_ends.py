@@ -1,7 +1,7 @@
-"""One coin whose throws end whenever an opponent likes, with pilots by several rules: how often the truth is missed.
+"""One coin whose throws end whenever an adversary likes, with pilots by several rules: how often the truth is missed.
 
 For each end n there is a pilot: some of the first throws, or of the last. Bets on both sides are made by the pilot and
-judged by the rest. The opponent takes the worst end of all. Ends are n = 40, …, 200,000, about evenly spaced in ln n.
+judged by the rest. The adversary takes the worst end of all. Ends are n = 40, …, 200,000, about evenly spaced in ln n.
 """
 
 from collections.abc import Callable

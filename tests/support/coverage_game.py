@@ -1,9 +1,10 @@
-"""How often sets of parameters ever miss the true point, while an opponent chooses the data and looks after each batch.
+"""How often sets of parameters ever miss the true point, while an adversary chooses the data and looks after each
+batch.
 
-A repetition is a pilot under the uniform policy and then batches of runs. Before each batch the opponent, who knows the
-truth, chooses between the uniform and a nearly greedy policy: the one that moves the process which is closest to a miss
-more if that process is ahead, and less if it is behind; in a fifth of the batches at random. After each batch it looks,
-and the repetition counts as missed if the true point was outside at any look.
+A repetition is a pilot under the uniform policy and then batches of runs. Before each batch the adversary, who knows
+the truth, chooses between the uniform and a nearly greedy policy: the one that moves the process which is closest to a
+miss more if that process is ahead, and less if it is behind; in a fifth of the batches at random. After each batch it
+looks, and the repetition counts as missed if the true point was outside at any look.
 
 Runs are drawn in large pools and counted per batch and outcome of the likelihood table at once. No run is part of two
 repetitions. All repetitions are played side by side: arrays start with the axis of repetitions.
@@ -71,7 +72,7 @@ SIZES = Sizes()
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """A case with all that the opponent knows."""
+    """A case with all that the adversary knows."""
 
     case: Case
     sizes: Sizes
@@ -186,7 +187,7 @@ class Played:
 
 
 def play(game: Game, n_repetitions: int, rng: np.random.Generator, *, error: float = ERROR) -> Played:
-    """Return the data that the opponent has chosen, in view of bets at an error on both sides together."""
+    """Return the data that the adversary has chosen, in view of bets at an error on both sides together."""
     sizes = game.sizes
     pilots = draw_pool(game, UNIFORM, n_repetitions, sizes.pilot, rng).astype(np.float64)
     plans = [make_plan(game, pilot) for pilot in pilots]

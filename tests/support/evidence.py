@@ -11,7 +11,7 @@ LEVEL = 1e-4  # probability that a right package fails
 class Evidence(NamedTuple):
     """In how many of n games something happened, as evidence that this has a probability above a rate.
 
-    Bets that it is q multiply a fortune by q / rate if it happens and by (1 - q) / (1 - rate) if not: for every
+    Bets that it is q multiply a wealth by q / rate if it happens and by (1 - q) / (1 - rate) if not: for every
     probability that is not above the rate, the expectation is at most one. So the mean over some q ever reaches
     1 / level with probability at most the level (Ville 1939).
 
@@ -25,7 +25,7 @@ class Evidence(NamedTuple):
     level: float = LEVEL
 
     @property
-    def fortune(self) -> float:
+    def wealth(self) -> float:
         """What the bets have made of one."""
         q, k = self.rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]), self.happened
         q = q[q < 1]
@@ -33,8 +33,8 @@ class Evidence(NamedTuple):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the fortune is large; whoever goes on playing after that may see it fall again."""
-        return self.fortune >= 1 / self.level
+        """Whether the wealth is large; whoever goes on playing after that may see it fall again."""
+        return self.wealth >= 1 / self.level
 
 
 def until_refuted(games: Iterable[bool], *, rate: float, level: float = LEVEL) -> Evidence:

@@ -339,18 +339,18 @@ def memory_half_space(case: Case) -> Iterator[Fraction]:
     """The affine function below the mean of bets on memory, at the truth after one visit, as a float."""
     truth = np.array([float(case.truth[name]) for name in case.table.names])
     _, row = case.rows[int(case.rng.integers(len(case.rows)))]
-    kept, fortune = Pilot(case.pilot, ratio=9.0), {}
+    kept, wealth = Pilot(case.pilot, ratio=9.0), {}
     for t in row:
         shares = {"of_bets": 0.001, "of_rows": 0.001}
         found = memory_tests(case.table, _contexts(case, t), case.view, kept, near=truth, **shares)
-        fortune[t] = Fraction(float(np.exp(found.affine.slopes @ truth + found.affine.constants).sum() / 0.001))
-    yield case.expectation(row, lambda t: fortune[t] / (1 + SLACK))
+        wealth[t] = Fraction(float(np.exp(found.affine.slopes @ truth + found.affine.constants).sum() / 0.001))
+    yield case.expectation(row, lambda t: wealth[t] / (1 + SLACK))
 
 
 def drift_half_spaces(case: Case) -> Iterator[Fraction]:
-    """The half-space of a drift after one visit, at the truth: the fortune that its offset stands for, as a float.
+    """The half-space of a drift after one visit, at the truth: the wealth that its offset stands for, as a float.
 
-    With tangents at the truth, row · truth - offset is the logarithm of the fortune times the share of the error; it is
+    With tangents at the truth, row · truth - offset is the logarithm of the wealth times the share of the error; it is
     rounded, so that a mean of one may be exceeded by a little.
     """
     truth = np.array([float(case.truth[name]) for name in case.table.names])
@@ -392,7 +392,7 @@ def classes(case: Case) -> Iterator[Fraction]:
 
 
 def _means_of_predictions(case: Case, pooled) -> Iterator[Fraction]:
-    """Yield the mean of the product of all fortunes after one visit of each choice, and after two of one of them.
+    """Yield the mean of the product of all wealths after one visit of each choice, and after two of one of them.
 
     What the package calculates must be the logarithm of Dirichlet's law, rounded down: that law is taken exactly.
     """
@@ -400,21 +400,21 @@ def _means_of_predictions(case: Case, pooled) -> Iterator[Fraction]:
     for i, (_, row) in enumerate(case.rows):
         mean = Fraction(0)
         for seen in product([t for t in row if case.chance[t]], repeat=1 + (i == twice)):
-            mean += prod((case.chance[t] for t in seen), start=Fraction(1)) * _fortune(case, pooled(case.once(*seen)))
+            mean += prod((case.chance[t] for t in seen), start=Fraction(1)) * _wealth(case, pooled(case.once(*seen)))
         yield mean
 
 
-def _fortune(case: Case, cells: CellCounts) -> Fraction:
-    """Return the product of the fortunes of all cells: each bets on visits of its own."""
-    tests, fortune = cell_tests(case.table, cells), Fraction(1)
+def _wealth(case: Case, cells: CellCounts) -> Fraction:
+    """Return the product of the wealths of all cells: each bets on visits of its own."""
+    tests, wealth = cell_tests(case.table, cells), Fraction(1)
     for i, cell in enumerate(tests.cell.tolist()):
         own = cells.cell == cell
         exact = _dirichlet(case.table, cells.outcome[own], cells.counts[own])
         assert log(exact) - 1e-9 < tests.gained[i] <= log(exact) + 1e-13
         which = slice(tests.first[i], tests.first[i + 1])
         chances = [case.outcome_chance[j] for j in tests.outcome[which].tolist()]
-        fortune *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
-    return fortune
+        wealth *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
+    return wealth
 
 
 def _dirichlet(table, outcome, seen) -> Fraction:
@@ -447,21 +447,21 @@ def memory_laws(case: Case) -> Iterator[Fraction]:
             for k, (tests, owner, m) in enumerate(
                 zip(found, keys, (len(case.table.is_class), case.table.n_tied), strict=True)
             ):
-                means[k] += chance * _fortune_of_owners(case, tests, owner, cells, m)
+                means[k] += chance * _wealth_of_owners(case, tests, owner, cells, m)
         yield from means
 
 
-def _fortune_of_owners(case: Case, tests, owner, cells: CellCounts, m: int) -> Fraction:
-    """Return the product of the fortunes of all owners, each with laws of its own after each value of a context."""
-    fortune, is_class = Fraction(1), case.table.is_class[case.table.group[cells.outcome]]
+def _wealth_of_owners(case: Case, tests, owner, cells: CellCounts, m: int) -> Fraction:
+    """Return the product of the wealths of all owners, each with laws of its own after each value of a context."""
+    wealth, is_class = Fraction(1), case.table.is_class[case.table.group[cells.outcome]]
     for i, own in enumerate(tests.cell.tolist()):
         parts = [(owner == own) & (cells.cell == value) & is_class for value in set(cells.cell.tolist())]
         exact = prod((_dirichlet(case.table, cells.outcome[part], cells.counts[part]) for part in parts), start=1)
         assert log(exact) - 1e-9 < tests.gained[i] + log(max(m, 1)) <= log(exact) + 1e-12
         which = slice(tests.first[i], tests.first[i + 1])
         chances = [case.outcome_chance[j] for j in tests.outcome[which].tolist()]
-        fortune *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
-    return fortune
+        wealth *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
+    return wealth
 
 
 def fixed_numbers(case: Case) -> Iterator[Fraction]:
@@ -490,7 +490,7 @@ def _trial(tests, i) -> tuple[int, int]:
 
 
 def _first_trial(trials: int, successes: int, chance: Fraction) -> Fraction:
-    """Return the fortune of at most one trial that is predicted with one half."""
+    """Return the wealth of at most one trial that is predicted with one half."""
     assert 0 <= successes <= trials <= 1
     return (HALF / chance if successes else HALF / (1 - chance)) if trials else Fraction(1)
 
@@ -508,7 +508,7 @@ def strips(case: Case) -> Iterator[Fraction]:
 
 
 def tolerant_bets(case: Case) -> Iterator[Fraction]:
-    """Statement M1: bets and drifts on rows that are off by a misfit in the worst direction, less what is charged."""
+    """Statement M1: bets and drifts on rows off by a tolerance in the worst direction, less what is charged."""
     is_safe = tolerant.safe_groups(case.model, case.table)[case.table.group]
     placed = [(np.where(is_safe, factors, 1.0), None) for factors in case.bets]
     placed += [(drift.factors(cell), (drift, cell)) for drift in case.drifts[:4] for cell in _cells(drift)]
@@ -520,18 +520,18 @@ def tolerant_bets(case: Case) -> Iterator[Fraction]:
         for choice, row in case.rows:
             if where is None or where[0].contrast.at(np.array([choice]))[0] == where[1]:
                 gains = [prod((ratio[j] ** m for j, m in case.visit[t].items()), start=Fraction(1)) for t in row]
-                for misfit in _MISFITS:
-                    worst = _worst_mean([case.chance[t] for t in row], gains, Fraction(misfit))
-                    yield worst / (1 + Fraction(misfit) * Fraction(ranges[choice]))
+                for model_tolerance in _MISFITS:
+                    worst = _worst_mean([case.chance[t] for t in row], gains, Fraction(model_tolerance))
+                    yield worst / (1 + Fraction(model_tolerance) * Fraction(ranges[choice]))
 
 
 def _cells(drift):
     return range(len(drift.contrast.levels))
 
 
-def _worst_mean(chances, gains, misfit) -> Fraction:
-    """Return the largest mean of gains under rows that are off by the misfit: mass moves to the largest gain."""
-    order, left, chances = sorted(range(len(gains)), key=lambda i: gains[i]), misfit, list(chances)
+def _worst_mean(chances, gains, model_tolerance) -> Fraction:
+    """Return the largest mean of gains under rows that are off by the tolerance: mass moves to the largest gain."""
+    order, left, chances = sorted(range(len(gains)), key=lambda i: gains[i]), model_tolerance, list(chances)
     for i in order[:-1]:
         taken = min(chances[i], left)
         chances[i], chances[order[-1]], left = chances[i] - taken, chances[order[-1]] + taken, left - taken

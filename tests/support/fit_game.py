@@ -1,4 +1,4 @@
-"""How often processes that test a model exceed their bound at the true point, while an opponent chooses the data.
+"""How often processes that test a model exceed their bound at the true point, while an adversary chooses the data.
 
 As ``coverage_game``, but counts are kept per transition, since tests of a model look at single rows, and there may be
 more than two policies to choose from. A repetition is a pilot under the uniform policy and then batches of runs.
@@ -51,7 +51,7 @@ SIZES = Sizes()
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """A case with all that the opponent knows."""
+    """A case with all that the adversary knows."""
 
     case: object  # model, objective, true_point, max_steps
     objectives: tuple
@@ -196,11 +196,11 @@ def play(
     rng: np.random.Generator,
     place: Callable[[Game, np.ndarray], Linear],
     *,
-    collect: str = "opponent",
+    collect: str = "adversary",
 ) -> Played:
-    """Return the data of repetitions: an "opponent" chooses policies, or they are "trajectories", or "adaptive".
+    """Return the data of repetitions: an "adversary" chooses policies, or they are "trajectories", or "adaptive".
 
-    The opponent wants the largest of the processes that ``place`` makes to rise: in each batch it moves the leading
+    The adversary wants the largest of the processes that ``place`` makes to rise: in each batch it moves the leading
     process more if it is ahead, and less if it is behind; in a fifth of the batches it chooses at random. Adaptive data
     come from one who does not know the truth: it follows the policy whose last batch had the largest share of first
     outcomes, and tries another in a fifth of the batches. Trajectories are all uniform.
@@ -212,7 +212,7 @@ def play(
     n_batches, used = n_repetitions * sizes.batches, 1 if collect == "trajectories" else n_policies
     pools = [draw_pool(game, p, n_batches, sizes.batch, rng).reshape(shape) for p in range(used)]
     chosen = np.empty(shape, dtype=np.float32)
-    choosers = {"opponent": _opponent, "adaptive": _follower, "trajectories": lambda *_: _Always(0)}
+    choosers = {"adversary": _opponent, "adaptive": _follower, "trajectories": lambda *_: _Always(0)}
     for r, own in enumerate(linear):
         chooser = choosers[collect](game, own)
         for i in range(sizes.batches):
@@ -292,7 +292,7 @@ def independent(
 
 
 def worst_moments(largest: np.ndarray) -> np.ndarray:
-    """Return the batch after which an opponent stops (repetitions), given the largest process after each batch."""
+    """Return the batch after which an adversary stops (repetitions), given the largest process after each batch."""
     return largest.argmax(axis=1)
 
 

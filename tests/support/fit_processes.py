@@ -103,7 +103,7 @@ def cells_of(game: Game, kind: str) -> Cells:
 
 
 def cell_processes(cells: Cells, seen: np.ndarray, *, is_mixed: bool = True) -> np.ndarray:
-    """Return the logarithm of the fortune of each cell (rows, n_cells), given counts of transitions (rows, T).
+    """Return the logarithm of the wealth of each cell (rows, n_cells), given counts of transitions (rows, T).
 
     If it is not mixed, the largest likelihood stands in place of the Dirichlet law's mean, which is a mutant.
     """
@@ -140,7 +140,7 @@ HALF_SPACES, LIKELIHOOD, DRIFT, ROWS, CLASSES, NUMBERS = 0.8, 0.1, 0.0125, 0.006
 def package_bets(game: Game, pilot: np.ndarray, *, error: float) -> Linear:
     """Return all linear processes of ``fit_model`` at an error, across values and for drifts.
 
-    Their weights are those of an opponent who takes both kinds for equally important: half of the error for each.
+    Their weights are those of an adversary who takes both kinds for equally important: half of the error for each.
     """
     parts = value_bets(game, pilot, error=HALF_SPACES * error), drift_bets(game, pilot, error=DRIFT * error)
     return together(*parts, weights=(0.5, 0.5))

@@ -17,7 +17,7 @@ from support.verified_results import answered, compared, rehash, witnessed, worn
 from support.verified_tables import saved
 
 import plumdp
-from plumdp.certifying.pipeline import announcing
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.decisions import make_witness, verify
 from plumdp.model.language.property import parse_property
 from plumdp.model.question import ask
@@ -57,7 +57,7 @@ def treated(*, is_table=False):
 def _given(folder, *, is_table):
     """Save the answer of a policy that was given to a threshold."""
     model, counts = trial(is_table=is_table), treated(is_table=is_table)
-    asked = announcing(ask(WON, model), "placebo", announced=is_table)
+    asked = prespecifying(ask(WON, model), "placebo", prespecified=is_table)
     learned = plumdp.learn(model, counts, objectives=[asked], witness=True)
     certificate = plumdp.decide(learned, 'P>=0.5 [ F "won" ]', policy="placebo").answered
     plumdp.write_result(
@@ -130,7 +130,8 @@ def honest_files(kind: str) -> dict[str, Any]:
 
 
 FIELDS = (  # of both files, where both have them; "*" is each part of a list or an object
-    *("objective", "direction", "lower", "upper", "confidence", "sentence", "status", "reason", "guarantee", "misfit"),
+    *("objective", "direction", "lower", "upper", "confidence", "sentence", "status", "reason", "guarantee"),
+    "model_tolerance",
     *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
     *("options practice", "answer question", "answer verdict", "answer sentence"),
     *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
@@ -144,9 +145,18 @@ FIELDS = (  # of both files, where both have them; "*" is each part of a list or
 WORDS = (  # exchanged, as words
     *(("max", "min"), ("at least", "at most"), ("larger", "smaller"), ("more", "less"), ("yields", "costs")),
     *(("given", "found"), ("first", "second"), ("Yes", "No"), ("yes", "no"), ("F", "G"), ("drug", "placebo")),
-    *(("slow", "run"), ("certified", "nothing certified"), ("the policy found", "practice"), (">=", "<=")),
-    *(("this policy has", "the value is"), ("this policy has", "the policy found has"), ("€ per month", "$ per day")),
-    *(("the policy found has", "the value is"), ("The policy's value", "The value"), ("max=", "="), ("min=", "=")),
+    *(("slow", "run"), ("certified", "inconclusive"), ("the recommended policy", "practice"), (">=", "<=")),
+    *(
+        ("this policy has", "the value is"),
+        ("this policy has", "the recommended policy has"),
+        ("€ per month", "$ per day"),
+    ),
+    *(
+        ("the recommended policy has", "the value is"),
+        ("The policy's value", "The value"),
+        ("max=", "="),
+        ("min=", "="),
+    ),
     *(("planned", "open"), ("trajectories", "adaptive"), ("99.9 %", "99.99 %"), ("is better", "is worse")),
     *(("no policy has", "the value is at most"), ("Not yet known", "Yes"), ("C<=5", "C<=1"), ("C<=2", "C")),
 )
@@ -271,7 +281,7 @@ def _by_answers(kind: str) -> Iterator[Forgery]:
     for who in (
         "the value is at most",
         "this policy has at most",
-        "the policy found has at most",
+        "the recommended policy has at most",
         "no policy has more than",
     ):
         for policy in ("found", "given"):

@@ -46,8 +46,8 @@ def recount(rows, graph, form):
         own = tuple(row[name] for name in graph.states)
         if shows_unknown_state(graph, own):
             kind = "unknown state"
-        elif kind == "last row" and is_cut_off(graph, own, row["action"]):
-            kind = "cut off"
+        elif kind == "last row" and is_censored(graph, own, row["action"]):
+            kind = "censored"
         elif kind is None:
             values = tuple(row[f"next_{name}"] if after is None else after[name] for name in graph.states)
             kind, transition = find_transition(graph, own, row["action"], values)
@@ -124,7 +124,7 @@ def successions(rows, different):
             yield row, at[following], None
 
 
-def is_cut_off(graph, values, action):
+def is_censored(graph, values, action):
     """Return whether the action can be taken in a state, and may lead somewhere else."""
     state = find_state(graph, values)
     if state is None:

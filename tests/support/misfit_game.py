@@ -1,4 +1,4 @@
-"""Certificates against an opponent who moves all rows by the misfit, in the data and in the value."""
+"""Certificates against an adversary who moves all rows by the model tolerance, in the data and in the value."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,9 @@ from plumdp.result.certificate import Certificate
 KINDS = ("at random", "upward", "downward", "changing")
 CONFIDENCE = 0.9
 ROUNDS = 12
-WITHIN = 1 - 1e-9  # share of the misfit that rows are moved by: more than rounding leaves no doubt that they may be
+WITHIN = (
+    1 - 1e-9
+)  # share of the model tolerance that rows are moved by: more than rounding leaves no doubt that they may be
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ def prepare(name):
     return Game(study, study.model.probabilities(study.true_point)[study.model.expression], best.policy)
 
 
-def moved(graph, rows, rank, misfit):
+def moved(graph, rows, rank, model_tolerance):
     """Return rows with mass moved to the successor of the largest rank from others, those of the least rank first."""
     choice = graph.choice_of_transition()
     order = np.lexsort((rank, choice))  # by choice, then by rank
@@ -56,20 +58,20 @@ def moved(graph, rows, rank, misfit):
     taken = np.where(is_last, 0.0, sorted_rows)
     before = np.cumsum(taken) - taken
     before -= np.repeat(before[first], np.diff(graph.first_transition))
-    taken = np.clip(misfit * WITHIN - before, 0, taken)
+    taken = np.clip(model_tolerance * WITHIN - before, 0, taken)
     found = np.empty(len(rows))
     given = np.repeat(np.add.reduceat(taken, first), np.diff(graph.first_transition))
     found[order] = sorted_rows - taken + np.where(is_last, given, 0.0)
     return found
 
 
-def moved_against(game, policy, misfit, side):
-    """Return rows that make the value of a policy as large (side 1) or small (-1) as an opponent can, about."""
+def moved_against(game, policy, model_tolerance, side):
+    """Return rows that make the value of a policy as large (side 1) or small (-1) as an adversary can, about."""
     graph, found = game.study.model.graph, game.rows
     for _ in range(ROUNDS):
         worth = pl.stages.evaluate(known(graph, found), policy, game.study.objective).upper
         worth = np.where(np.isfinite(worth), worth, 1e9)
-        new = moved(graph, game.rows, side * worth[graph.successor], misfit)
+        new = moved(graph, game.rows, side * worth[graph.successor], model_tolerance)
         if (new == found).all():
             break
         found = new
@@ -81,13 +83,13 @@ def known(graph, rows):
     return IntervalMDP(graph, np.arange(graph.n_transitions, dtype=np.int32), rows, rows)
 
 
-def rows_of_data(game, kind, misfit, rng):
+def rows_of_data(game, kind, model_tolerance, rng):
     """Return the rows that data come from: moved at random, or to make the best policy worth more, or less."""
     graph = game.study.model.graph
     if kind == "at random":
-        return moved(graph, game.rows, rng.random(graph.n_transitions), misfit)
+        return moved(graph, game.rows, rng.random(graph.n_transitions), model_tolerance)
     side = {"upward": 1, "downward": -1, "changing": 1 if rng.random() < 0.5 else -1}[kind]
-    return moved_against(game, game.policy, misfit, side)
+    return moved_against(game, game.policy, model_tolerance, side)
 
 
 def data_of(game, rows, n_runs, rng):
@@ -108,15 +110,15 @@ def data_of(game, rows, n_runs, rng):
     return TransitionCounts(graph, counts, "trajectories", pilot)
 
 
-def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=None):
+def play(game, kind, model_tolerance, *, n_runs, seed, relaxation="coupled", tolerated=None):
     """Return a certificate from rows that are off, and true values of its policy.
 
     With "changing" rows, those of the value are others than those of the data: the worst for the policy of the
-    certificate, on both sides. ``tolerated`` is the misfit that the certificate is asked for, if it is another.
+    certificate, on both sides. ``tolerated`` is the tolerance that the certificate is asked for, if it is another.
     """
     rng = np.random.default_rng(seed)
     model, objective = game.study.model, game.study.objective
-    rows = rows_of_data(game, kind, misfit, rng)
+    rows = rows_of_data(game, kind, model_tolerance, rng)
     found = pl.certify(
         model,
         data_of(game, rows, n_runs, rng),
@@ -124,12 +126,12 @@ def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=No
         confidence=CONFIDENCE,
         confidence_set="likelihood",
         relaxation=relaxation,
-        misfit=misfit if tolerated is None else tolerated,
+        model_tolerance=model_tolerance if tolerated is None else tolerated,
     )
     policy = found.policy.choice
     truths = [rows]
     if kind == "changing":
-        truths += [moved_against(game, policy, misfit, side) for side in (1, -1)]
+        truths += [moved_against(game, policy, model_tolerance, side) for side in (1, -1)]
     return Played(found, [value(game, truth, policy) for truth in truths])
 
 

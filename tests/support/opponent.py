@@ -1,9 +1,9 @@
-"""An opponent who knows the truth and wants plumdp to say something wrong about a model that is right.
+"""An adversary who knows the truth and wants plumdp to say something wrong about a model that is right.
 
-In a game, data come in batches. The opponent decides by what it has seen which rows are visited next, or under which
+In a game, data come in batches. The adversary decides by what it has seen which rows are visited next, or under which
 policy runs are made, tries to count data twice, and stops when it suits. As all claims hold at all times, it may play
 to the last batch and then go back to the ends at which the data are most misleading. A look is ``learn``, often
-``like=`` an earlier look, of this game or another one; at the last look a policy is asked for as well. The opponent
+``like=`` an earlier look, of this game or another one; at the last look a policy is asked for as well. The adversary
 wins in three ways: the true point is outside the set, the value of the policy is outside its bracket, or the model is
 contradicted.
 
@@ -36,7 +36,7 @@ REGIMES = {  # how data come about, and by how much rows may be off; none of the
     "expected": (opponent_data.badly_expected, 0.0),
     "planned": (opponent_data.planned, 0.0),
     "independent": (opponent_data.independent, 0.0),
-    "misfit": (opponent_data.open_end, 0.02),
+    "model_tolerance": (opponent_data.open_end, 0.02),
 }
 
 
@@ -55,18 +55,20 @@ class Opponent:
     case: Case
     memory: list[Learned] = field(default_factory=list)
 
-    def play(self, data: Sequence[TransitionCounts], misfit: float, rng: np.random.Generator) -> Wins:
+    def play(self, data: Sequence[TransitionCounts], model_tolerance: float, rng: np.random.Generator) -> Wins:
         """Return what was wrong at the most misleading ends of the data, at one at random, or at the last."""
         off = np.array([misleading(self.case, counts.counts) for counts in data])
         ends = sorted({*off.argmax(axis=0).tolist(), int(rng.integers(len(data))), len(data) - 1})
-        looks = [self.look(data[i], misfit, rng, is_last=i == ends[-1]) for i in ends]
+        looks = [self.look(data[i], model_tolerance, rng, is_last=i == ends[-1]) for i in ends]
         return Wins(*map(any, zip(*looks, strict=True)))
 
-    def look(self, counts: TransitionCounts, misfit: float, rng: np.random.Generator, *, is_last: bool) -> Wins:
+    def look(
+        self, counts: TransitionCounts, model_tolerance: float, rng: np.random.Generator, *, is_last: bool
+    ) -> Wins:
         """Return what is wrong at one look, which half of the time is ``like=`` one of the ten looks before."""
         case, is_like = self.case, len(self.memory) > 0 and rng.random() < 0.5
         like = self.memory[rng.integers(len(self.memory))] if is_like else case.known
-        options = {"confidence": 1 - ERROR, "misfit": misfit, "like": like}
+        options = {"confidence": 1 - ERROR, "model_tolerance": model_tolerance, "like": like}
         learned = pl.learn(case.model, counts, objectives=[case.objective], **options)
         self.memory = [*self.memory[-9:], learned]
         excluded, contradicted = is_outside(case, learned), learned.conflict is not None
@@ -105,13 +107,13 @@ class Protocol:
     """Games with all cases and regimes in turn."""
 
     def __init__(self, n_games: int) -> None:
-        opponents, regimes = [(name, Opponent(build())) for name, build in CASES.items()], [*REGIMES]
+        adversaries, regimes = [(name, Opponent(build())) for name, build in CASES.items()], [*REGIMES]
         self.played: dict[tuple[str, str], list[Wins]] = {(name, regime): [] for name in CASES for regime in REGIMES}
         for game in range(n_games):
-            turn, i = divmod(game, len(opponents))
-            (name, opponent), regime = opponents[i], regimes[(turn + i) % len(regimes)]
-            (data, misfit), rng = REGIMES[regime], np.random.default_rng([1, game])
-            self.played[name, regime].append(opponent.play(data(opponent.case, rng), misfit, rng))
+            turn, i = divmod(game, len(adversaries))
+            (name, adversary), regime = adversaries[i], regimes[(turn + i) % len(regimes)]
+            (data, model_tolerance), rng = REGIMES[regime], np.random.default_rng([1, game])
+            self.played[name, regime].append(adversary.play(data(adversary.case, rng), model_tolerance, rng))
 
     def games(self, name: str, regime: str) -> list[Wins]:
         """Return the games with a case and a regime, or with "all" of them."""

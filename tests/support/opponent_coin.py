@@ -1,9 +1,9 @@
 """Fair coins that are looked at when they are most misleading: how often half-spaces ever exclude the truth.
 
 The bets of half-spaces are made for one end of the data, and there are many ends: an error that is small at each of
-them adds up. In a game with one coin, the opponent asks for half-spaces where the number of heads is furthest off; with
-many coins, across those that were lucky. These are the half-spaces of ``likelihood_set``, with the likelihood itself
-left out to save time.
+them adds up. In a game with one coin, the adversary asks for half-spaces where the number of heads is furthest off;
+with many coins, across those that were lucky. These are the half-spaces of ``likelihood_set``, with the likelihood
+itself left out to save time.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from math import inf
 from unittest.mock import patch
 
 import numpy as np
+from adversary import ERROR, play_until_refuted
 from coin_model import COIN
 from constraints import half_spaces_of
 from evidence import Evidence
-from opponent import ERROR, play_until_refuted
 from row_models import row_model
 
 import plumdp as pl

@@ -1,4 +1,4 @@
-"""Data as an opponent collects them who knows the truth of a model: several ways, each a list of growing counts."""
+"""Data as an adversary collects them who knows the truth of a model: several ways, each a list of growing counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumdp.data.seen import Seen
 
 
 def batches(case: Case, ends: Sequence[int], rng: np.random.Generator, kind: str = "") -> list[np.ndarray]:
-    """Return what was seen (n_transitions) until each of some numbers of visits; the opponent chooses what is visited.
+    """Return what was seen (n_transitions) until each of some numbers of visits; the adversary chooses what is visited.
 
     It visits all rows alike; or from some time on a single one; or the one that is furthest off its probabilities.
     """
@@ -118,7 +118,7 @@ def planned_visits(case: Case, rng: np.random.Generator, kind: str = "") -> list
 
 
 def planned_runs(case: Case, rng: np.random.Generator) -> list[TransitionCounts]:
-    """Return runs from ``simulate``, in one or two planned parts; then the opponent changes the policy."""
+    """Return runs from ``simulate``, in one or two planned parts; then the adversary changes the policy."""
     graph, n = case.model.graph, int(rng.choice([20, 70, 300]))
 
     def runs(size: int, **options) -> TransitionCounts:

@@ -34,7 +34,7 @@ class Case:
     kind: str  # of the objective
     confidence: float
     confidence_set: str
-    misfit: float
+    model_tolerance: float
     policy: np.ndarray | None
     precision: float
     is_slow: bool

@@ -29,12 +29,12 @@ _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats
 
 
 def set_of(learned):
-    """Return the set that a region was made of: with a misfit, cut by the drifts that were found."""
+    """Return the set that a region was made of: with a model tolerance, cut by the drifts that were found."""
     found, drifts = learned.bounds, () if learned.fit is None else learned.fit.drifts
-    if not learned.misfit or not drifts:
+    if not learned.model_tolerance or not drifts:
         return found
     cuts = drift_constraints(learned.model, learned.counts, learned.table, drifts, learned.error)
-    return replace(found, constraints=(*found.constraints, cuts.widened(learned.misfit)))
+    return replace(found, constraints=(*found.constraints, cuts.widened(learned.model_tolerance)))
 
 
 @singledispatch
@@ -92,12 +92,12 @@ def _(found: Evidence, point):
 
 @satisfies.register
 def _(found: Cells, point):
-    """Return whether the fortune of the point's own cell, or of one that it is at the edge of, is below its bound."""
+    """Return whether the wealth of the point's own cell, or of one that it is at the edge of, is below its bound."""
     v = np.array([float(x) for x in point.values()])
     table, counts, mixed = found.partition.table, found.pooled.outcome_counts, found.pooled.mixed
     f, visits, is_seen = table.values(v)[0], table.visits(counts), counts > 0
 
-    def log_fortune(cell):
+    def log_wealth(cell):
         placed = [each for _, each in found.place(cell, found.gradients(cell.centre), np.arange(len(LENGTHS)))]
         logs = (
             [log(placed[0].weights[-1]) + found.log_evidence - counts[is_seen] @ np.log(f[is_seen])] if placed else []
@@ -110,7 +110,7 @@ def _(found: Cells, point):
         return np.logaddexp.reduce(logs) if logs else -inf
 
     with np.errstate(all="ignore"):
-        return any(log_fortune(cell) < -log(found.total) for cell in found.partition.meeting(v, v))
+        return any(log_wealth(cell) < -log(found.total) for cell in found.partition.meeting(v, v))
 
 
 def is_in_strips(strips, point):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import plumdp as pl
 from plumdp.certifying.improvement import with_baseline
-from plumdp.certifying.pipeline import announcing
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.explaining.explain import learn_again
 from plumdp.model.question import ask, memory_for
 from plumdp.result.certificate import Certificates
@@ -18,7 +18,7 @@ def compare(
     *,
     relaxations=None,
     policy=None,
-    announced=False,
+    prespecified=False,
     runs=None,
     memory=True,
     precision=1e-6,
@@ -26,7 +26,7 @@ def compare(
 ):
     """Return a certificate for each relaxation."""
     question = ask(objective, model, memory=memory if policy is None else memory_for(model, policy))
-    question = announcing(question, policy, announced=announced, runs=runs)
+    question = prespecifying(question, policy, prespecified=prespecified, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], **learning)
     return pl.compare(learned, question, relaxations=relaxations, policy=policy, precision=precision)
 
@@ -37,9 +37,9 @@ def certify_all(model, counts, objectives, *, relaxation=None, **learning):
     return Certificates(pl.conclude(learned, each, relaxation=relaxation) for each in learned.questions)
 
 
-def improve(model, counts, objective, *, over="practice", announced=False, margin=0.0, **learning):
+def improve(model, counts, objective, *, over="practice", prespecified=False, margin=0.0, **learning):
     """Return the policy with the largest certified gain over a baseline."""
-    asked = with_baseline([objective], model, over, announced=announced)
+    asked = with_baseline([objective], model, over, prespecified=prespecified)
     learned = pl.learn(model, counts, objectives=asked, **learning)
     return pl.decisions.improve(learned, objective, over=over, margin=margin)
 

@@ -12,7 +12,7 @@ SHARE = "with confidence 99.9 %."
 ANSWER = {
     "question": 'Pmax>=0.6 [ F "goal" ]',
     "verdict": "yes",
-    "sentence": f"Yes: the policy found has at least 0.68, {SHARE}",
+    "sentence": f"Yes: the recommended policy has at least 0.68, {SHARE}",
 }
 PARTS = {  # by name, of a witness and its certificate, where they are there
     "shares": lambda w, c: w["budget"]["shares"],

@@ -1,6 +1,6 @@
-"""Coins over time: games of an opponent who ends parts and picks coins, and coins that change.
+"""Coins over time: games of an adversary who ends parts and picks coins, and coins that change.
 
-Two coins have the probabilities p and p/2. The opponent sees everything, and ends parts when that misleads most.
+Two coins have the probabilities p and p/2. The adversary sees everything, and ends parts when that misleads most.
 """
 
 from dataclasses import dataclass, field
@@ -54,15 +54,15 @@ def largest_test(throws, truth, error):
     return max(tests.constant, values.max(initial=-np.inf))
 
 
-def play(rng, truth, opponent, *, n_throws, error, every):
-    """Return whether the truth is ever contradicted, in one game against an opponent."""
+def play(rng, truth, adversary, *, n_throws, error, every):
+    """Return whether the truth is ever contradicted, in one game against an adversary."""
     throws = Throws()
     for t in range(1, n_throws + 1):
         last = throws.all[-1][1] if throws.all else 0
-        coin = {"heads": 0, "after tails": 1 - last, "at random": int(rng.random() < 0.5)}[opponent]
+        coin = {"heads": 0, "after tails": 1 - last, "at random": int(rng.random() < 0.5)}[adversary]
         heads = int(rng.random() < truth / (1 + coin))
         throws.parts[-1].append((coin, heads))
-        if heads or len(throws.parts[-1]) == 16 or (opponent == "after tails" and len(throws.parts[-1]) > 3):
+        if heads or len(throws.parts[-1]) == 16 or (adversary == "after tails" and len(throws.parts[-1]) > 3):
             throws.end()
         if t % every == 0 and largest_test(throws, truth, error) >= 0:
             return True

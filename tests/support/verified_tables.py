@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import plumdp
-from plumdp.certifying.pipeline import announcing
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.data import model_from_log
 from plumdp.model.question import ask
 from plumdp.verifying.witness import propose_witness
@@ -63,7 +63,7 @@ def few_rows():
 
 def proposed(model, counts, text=PROPERTY, *, policy=None, memory=True, confidence=0.95):
     """Return what was learned, the certificate, its witness, and the first step that the checker does not accept."""
-    asked = announcing(ask(text, model, memory=memory), policy, announced=policy is not None)
+    asked = prespecifying(ask(text, model, memory=memory), policy, prespecified=policy is not None)
     learned = plumdp.learn(model, counts, objectives=[asked], confidence=confidence)
     certificate = plumdp.conclude(learned, asked, policy=policy)
     return learned, certificate, *propose_witness(learned, certificate)

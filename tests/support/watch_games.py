@@ -51,7 +51,7 @@ def weights_beside(chance):
 
 
 def changed(parts, i, below, pilot=None):
-    """Return the fortune of a change after part i, over a function of the throws after the pilot."""
+    """Return the wealth of a change after part i, over a function of the throws after the pilot."""
     m = pilot_of(i) if pilot is None else pilot
     early, late, first = (counted([x for part in some for x in part]) for some in (parts[:i], parts[i:], parts[:m]))
     predicted = average(early, [HALF, HALF]) / average(first, [HALF, HALF])
@@ -59,7 +59,7 @@ def changed(parts, i, below, pilot=None):
 
 
 def outside(parts, i, chance):
-    """Return the fortune of a start after part i, against a known chance."""
+    """Return the wealth of a start after part i, against a known chance."""
     late = [x for part in parts[i:] for x in part]
     return average(counted(late), weights_beside(chance)) / chance_of(late, chance)
 

@@ -1,6 +1,6 @@
 """Statement W5 in fractions: e-values of a unit have means of at most one, whoever stops it or begins it anew.
 
-An opponent sees all throws of a fair or biased coin so far, each of which is a part. Below are the rules that would be
+An adversary sees all throws of a fair or biased coin so far, each of which is a part. Below are the rules that would be
 wrong, with what they would lead to.
 """
 
@@ -20,8 +20,8 @@ N = 6
 CHANCES = (Fraction(1, 10), Fraction(1, 2))
 
 
-def fortune(throws, i, chance, *, learned):
-    """Return the fortune of the start after part i at the truth, which is above what the package calculates."""
+def wealth(throws, i, chance, *, learned):
+    """Return the wealth of the start after part i at the truth, which is above what the package calculates."""
     parts = [[x] for x in throws]
     return changed(parts, i, lambda y: chance_of(y, chance)) if learned else outside(parts, i, chance)
 
@@ -30,7 +30,7 @@ def over_starts(throws, chance, *, learned, weight=lambda _: Fraction(1)):
     """Return the sum over starts, with weights."""
     starts = range(1 if learned else 0, len(throws))
     shift = 0 if learned else 1
-    return sum((weight(i + shift) * fortune(throws, i, chance, learned=learned) for i in starts), Fraction(0))
+    return sum((weight(i + shift) * wealth(throws, i, chance, learned=learned) for i in starts), Fraction(0))
 
 
 def weights_of(n):

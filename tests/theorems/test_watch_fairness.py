@@ -62,14 +62,14 @@ RULES = [(two, two), (with_first_heads, two), (two, more_after_heads)]
 
 @pytest.mark.parametrize("chance", CHANCES)
 @pytest.mark.parametrize("rules", RULES)
-def test_the_fortune_of_a_change_is_fair_whoever_ends_the_parts(rules, chance):
+def test_the_wealth_of_a_change_is_fair_whoever_ends_the_parts(rules, chance):
     for i in (1, 2):
         fair = mean_over(N, chance, lambda x, i=i: changed(cut_by(x, *rules), i, lambda y: chance_of(y, chance)))
         assert fair == 1
         assert mean_over(N, chance, lambda x, i=i: outside(cut_by(x, *rules), i, chance)) == 1
 
 
-def test_the_package_calculates_these_fortunes_from_below():
+def test_the_package_calculates_these_wealths_from_below():
     low = high = np.array([1 / 3, 2 / 3])
     for throws in sequences(N):
         parts = cut_by(throws, two, two)
@@ -210,13 +210,13 @@ def test_a_law_after_a_change_that_knows_what_comes_is_found(monkeypatch):
 
 
 def test_classes_that_are_not_divided_are_found():
-    """Two coins, each with a fortune of its own: the sum of both is not fair, and their average is."""
+    """Two coins, each with a wealth of its own: the sum of both is not fair, and their average is."""
     first = np.array([0, 2, 4])
     nothing, seen = np.zeros((1, 4)), np.array([1.0, 0.0, 1.0, 0.0])
-    fortunes = detectors.log_outside(detectors.Starts(first, nothing, nothing, seen), *2 * [np.full(4, 0.5)])
+    wealths = detectors.log_outside(detectors.Starts(first, nothing, nothing, seen), *2 * [np.full(4, 0.5)])
     exact = 2 * average((1, 0), weights_beside(Fraction(1, 2)))
-    assert exp(detectors.log_sum(fortunes)) == pytest.approx(float(exact), rel=1e-9)
-    assert np.exp(fortunes).sum() == pytest.approx(2 * float(exact), rel=1e-9)
+    assert exp(detectors.log_sum(wealths)) == pytest.approx(float(exact), rel=1e-9)
+    assert np.exp(wealths).sum() == pytest.approx(2 * float(exact), rel=1e-9)
 
 
 def test_a_limit_that_looks_ahead_is_found():
@@ -229,7 +229,7 @@ def test_a_limit_that_looks_ahead_is_found():
     assert mean_over(N, CHANCES[2], looking) > 2 * N
 
 
-# Certificates about now (W4): the set since a start excludes the truth once the fortune of the start is 1 / its error
+# Certificates about now (W4): the set since a start excludes the truth once the wealth of the start is 1 / its error
 
 
 def ever_missed(weight, error=Fraction(1, 2), n=9):
@@ -238,7 +238,7 @@ def ever_missed(weight, error=Fraction(1, 2), n=9):
     def is_missed(throws):
         stretches = ((i, throws[i:end]) for i in range(n) for end in range(i + 1, n + 1))
         won = ((i, average(counted(some), [HALF, HALF]) / chance_of(some, CHANCES[2])) for i, some in stretches)
-        return Fraction(any(fortune * error * weight(i) >= 1 for i, fortune in won))
+        return Fraction(any(wealth * error * weight(i) >= 1 for i, wealth in won))
 
     return mean_over(n, CHANCES[2], is_missed)
 
@@ -318,7 +318,7 @@ def test_shares_of_all_beginnings_sum_to_at_most_one(lengths):
 
 
 def means_of_tied(monkeypatch, chance, evidence=None):
-    """Return the means of the fortunes of two starts by normal laws, at the truth, which stands for the largest."""
+    """Return the means of the wealths of two starts by normal laws, at the truth, which stands for the largest."""
 
     def at_truth(space, outcomes, affine, cells, start):
         return SimpleNamespace(least=float(cells.values(np.log(outcomes.values(np.array([chance]))[0]))[0]))
@@ -339,11 +339,11 @@ def means_of_tied(monkeypatch, chance, evidence=None):
         before = np.array([seen[:2].sum(axis=0), seen[:4].sum(axis=0)])
         pilot = np.array([0 * before[0], before[0]])
         starts = detectors.Starts(np.zeros(0, dtype=np.int64), before, pilot, seen.sum(axis=0))
-        sums += weight * np.exp(parameters.log_fortunes(starts, 0.0))
+        sums += weight * np.exp(parameters.log_wealths(starts, 0.0))
     return sums
 
 
-def test_fortunes_of_tied_parameters_have_an_expectation_of_at_most_one(monkeypatch):
+def test_wealths_of_tied_parameters_have_an_expectation_of_at_most_one(monkeypatch):
     sums = means_of_tied(monkeypatch, 0.3)
     assert (sums <= 1).all()
     assert (sums > 0.2).all()

@@ -78,7 +78,7 @@ def test_as_many_runs_as_are_advised_bring_the_width_that_was_wanted(text):
     advice = pl.advise(learned, text, width=(found.upper - found.lower) / 3)
     like_these = advice.enough[0]
     more = pl.simulate(model, point, like_these.runs, rng=5, max_steps=60, stop=model.labels["end"])
-    both = pl.certify(model, more, text, policy=found.policy, announced=True)
+    both = pl.certify(model, more, text, policy=found.policy, prespecified=True)
     assert (both.upper - both.lower) == pytest.approx(advice.target, rel=0.35)
     assert "The rows that limit the width most" in str(advice)
     assert (advice.directly > 0).any()

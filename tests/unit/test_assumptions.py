@@ -75,7 +75,7 @@ FROM_LOG = pl.data.model_from_log(
     ends=lambda s: s.x > 0,
     labels={"goal": lambda s: s.x == 1},
     choice_rewards={"cost": lambda s, a: 2 if a == "a" else int(a == "b")},
-    elsewhere={"cost": (0, 4)},
+    out_of_table={"cost": (0, 4)},
 )
 
 
@@ -96,7 +96,7 @@ KINDS = {
     "in order": lambda: (MODEL, pl.read_log(MODEL, LOG, **ORDERED), "open given runs"),
     "expected": lambda: (MODEL, pl.read_log(MODEL, LOG, expected=300, **ORDERED), "open given runs expected"),
     "rewards": lambda: (PAID, pl.read_log(PAID, LOG), "given rewards"),
-    "misfit": lambda: (MODEL, pl.read_log(MODEL, LOG), "given misfit"),
+    "model_tolerance": lambda: (MODEL, pl.read_log(MODEL, LOG), "given model_tolerance"),
     "table": lambda: (TABLE, pl.read_log(TABLE, LOG), "given table"),
     "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **ORDERED), "given table open runs"),
     "table of samples": lambda: (TABLE, pl.TransitionCounts(TABLE.graph, COUNTS, "independent"), "given table fixed"),
@@ -106,10 +106,10 @@ KINDS = {
         pl.read_log(PAID, BROKEN, on_unmatched="report"),
         "given copies unreadable rewards",
     ),
-    "cut off": lambda: (MODEL, pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 9)]), "given cut"),
-    "cut off, as said": lambda: (
+    "censored": lambda: (MODEL, pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 9)]), "given cut"),
+    "censored, as said": lambda: (
         MODEL,
-        pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 200)], cut_off="unrelated"),
+        pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 200)], censoring="unrelated"),
         "given said",
     ),
     "times": lambda: (MODEL, pl.read_log(MODEL, WHOLE.assign(step=10 * WHOLE.step)), "given times"),
@@ -118,7 +118,7 @@ KINDS = {
         pl.read_log(MODEL, LOG.assign(action=(LOG.action == "b").astype(int))),
         "given numbers",
     ),
-    "elsewhere": lambda: (FROM_LOG, pl.read_log(FROM_LOG, LOG, **ORDERED), "given table open runs elsewhere"),
+    "out_of_table": lambda: (FROM_LOG, pl.read_log(FROM_LOG, LOG, **ORDERED), "given table open runs out_of_table"),
     "sum in order": lambda: (MODEL, sum(both(**ORDERED)), "given open runs sum"),
     "planned sum": lambda: (
         MODEL,
@@ -132,7 +132,7 @@ KINDS = {
     ),
 }
 OPTIONS = {
-    "misfit": {"misfit": 0.01},
+    "model_tolerance": {"model_tolerance": 0.01},
 }
 
 BETS = {"planned", "open", "fixed"}
@@ -142,12 +142,12 @@ FIRST = (
     r"|earlier data decided how later ones are used: .*)"
 )
 NEEDED = {  # sentence → when a claim needs it: where all these words hold, and none after a minus
-    "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",
-    "where a step leads depends only on the state and the action, .*": "elsewhere -test",
-    'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "elsewhere paid",
-    "the successors of each row in the table come from other data than these; .*": "elsewhere",
-    "the model is correct for some values of its parameters": "-table -misfit -test -contradicted",
-    "the model is correct for .*, up to 0.01 for each state and action .*": "misfit -test",
+    "the model has every transition that can happen, and where a step leads .*": "-test -out_of_table",
+    "where a step leads depends only on the state and the action, .*": "out_of_table -test",
+    'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "out_of_table paid",
+    "the successors of each row in the table come from other data than these; .*": "out_of_table",
+    "the model is correct for some values of its parameters": "-table -model_tolerance -test -contradicted",
+    "the model is correct for .*, up to 0.01 for each state and action .*": "model tolerance -test",
     "rows with the same name have the same probabilities, .*": "table -test",
     "the model .with parameters, .* all other options were chosen before looking at these data": "",
     "you fixed the amount of data before looking at any; .*": "planned",
@@ -157,7 +157,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     ".*; both parts were planned before looking at either, and neither depends on the other": "both",
     ".*; counts were added in the order in which their data were collected, in parts .*": "bets sum",
     "for the test of the model: how data were divided into the counts that were added was decided before .*": "sum",
-    "you chose the policy before looking at these data, .*": "announced",
+    "you chose the policy before looking at these data, .*": "prespecified",
     ".*; which these are was drawn at random .*: the confidence is over data and draw": "fixed bets",
     TEST + "the data that came first decided how later ones are used, .*": "bets open",
     ".*; the runs of the log are numbered in the order in which they were made, .*": "bets runs",
@@ -184,7 +184,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
 def is_needed(sentence, now):
     """Return whether the condition of a sentence holds."""
     holds = now | ({"bets"} if now & BETS else set())
-    has_cells = "given" in now and not now & {"table", "misfit"}  # bets without an order
+    has_cells = "given" in now and not now & {"table", "model_tolerance"}  # bets without an order
     holds |= {"placed"} if now & BETS or has_cells else set()
     return all((word[1:] not in holds) if word[0] == "-" else word in holds for word in NEEDED[sentence].split())
 
@@ -287,8 +287,8 @@ def test_certificates_have_the_assumptions_that_they_need(case, kind):
 
 def test_bets_on_a_policy_of_ones_own_rest_on_ones_word(case):
     of_kind = case("table in order")
-    found = pl.certify(of_kind.model, of_kind.counts, GOAL, policy="a", announced=True, confidence=0.9)
-    require_all(found, of_kind.now | {"announced"})
+    found = pl.certify(of_kind.model, of_kind.counts, GOAL, policy="a", prespecified=True, confidence=0.9)
+    require_all(found, of_kind.now | {"prespecified"})
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -297,7 +297,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
     of_kind = case(kind)
     result, more = VERBS[verb](of_kind)
     now = of_kind.now | {*more.split()}
-    now -= {"misfit"} if verb == "check_model" else set()
+    now -= {"model_tolerance"} if verb == "check_model" else set()
     require_all(result, now, kind, verb)
 
 

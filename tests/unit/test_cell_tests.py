@@ -34,14 +34,14 @@ def probabilities(table, point):
 
 
 def by_predictions(table, sequence, point):
-    """Return the fortune after a sequence of outcomes, each predicted by half plus how often it was seen before."""
-    chances, fortune = probabilities(table, point), Fraction(1)
+    """Return the wealth after a sequence of outcomes, each predicted by half plus how often it was seen before."""
+    chances, wealth = probabilities(table, point), Fraction(1)
     for n, j in enumerate(sequence):
-        fortune *= (HALF + sequence[:n].count(j)) / (HALF * len(chances) + n) / chances[j]
-    return fortune
+        wealth *= (HALF + sequence[:n].count(j)) / (HALF * len(chances) + n) / chances[j]
+    return wealth
 
 
-def fortune_of(table, sequence, point):
+def wealth_of(table, sequence, point):
     """Return what the test says of the same data."""
     seen = np.bincount(sequence, minlength=len(table.outcomes)).astype(float)
     used = np.flatnonzero(seen)
@@ -58,17 +58,17 @@ def decimal_log(fraction):
 @pytest.mark.parametrize("name", TABLES)
 @settings(max_examples=examples(60))
 @given(data=st.data())
-def test_the_fortune_is_the_product_of_predictions_over_probabilities(name, data):
+def test_the_wealth_is_the_product_of_predictions_over_probabilities(name, data):
     table = TABLES[name]
     sequence = data.draw(st.lists(st.integers(0, len(table.outcomes) - 1), min_size=1, max_size=40))
-    found, exact = fortune_of(table, sequence, POINT), decimal_log(by_predictions(table, sequence, POINT))
+    found, exact = wealth_of(table, sequence, POINT), decimal_log(by_predictions(table, sequence, POINT))
     assert found == pytest.approx(exact, abs=1e-10)
     assert found <= exact + 1e-14 * (1 + abs(exact)) * len(sequence)
 
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_the_expectation_of_the_fortune_is_one(name, n):
+def test_the_expectation_of_the_wealth_is_one(name, n):
     """Over all sequences of n outcomes, in fractions; each step of the process is covered by the difference in n."""
     table = TABLES[name]
     chances = probabilities(table, POINT)
@@ -86,7 +86,7 @@ def test_what_is_calculated_has_an_expectation_of_at_most_one(name):
     chances, total = probabilities(table, POINT), 0.0
     for sequence in product(range(len(chances)), repeat=4):
         total += float(prod((chances[j] for j in sequence), start=Fraction(1))) * np.exp(
-            fortune_of(table, sequence, POINT)
+            wealth_of(table, sequence, POINT)
         )
     assert 1 - 1e-10 < total < 1 + 1e-13
 
@@ -94,7 +94,7 @@ def test_what_is_calculated_has_an_expectation_of_at_most_one(name):
 def test_equal_polynomials_of_a_class_are_one_outcome_however_often_sums_meet_equals():
     """By hand: p/8, p/8, p/4, p/2, 1 - p is the coin p, 1 - p; a first p wins (1/2) / (1/3)."""
     assert TWINS.outcomes == (p, 1 - p)
-    assert fortune_of(TWINS, [0], POINT) == pytest.approx(log(3 / 2), abs=1e-12)
+    assert wealth_of(TWINS, [0], POINT) == pytest.approx(log(3 / 2), abs=1e-12)
 
 
 def test_rows_throw_all_the_coins_of_their_tree():
@@ -105,9 +105,9 @@ def test_rows_throw_all_the_coins_of_their_tree():
     tests = cell_tests(table, rows)
     assert len(tests) == 1
     value = tests.values(np.log(table.values(np.array([1 / 3, 1 / 5]))[0]))[0]
-    first = fortune_of(COIN, [0] * 8 + [1] * 7, POINT)
+    first = wealth_of(COIN, [0] * 8 + [1] * 7, POINT)
     coin = likelihood_table(row_model([[q, 1 - q]], SQUARE))
-    second = fortune_of(coin, [0] * 5 + [1] * 3, POINT)
+    second = wealth_of(coin, [0] * 5 + [1] * 3, POINT)
     assert value == pytest.approx(first + second, abs=1e-10)
 
 
@@ -126,7 +126,7 @@ def test_rows_with_no_data_have_no_test():
 
 
 @pytest.mark.parametrize("n", [10**6, 10**9, 10**12])
-def test_the_fortune_of_many_visits_is_rounded_down(n):
+def test_the_wealth_of_many_visits_is_rounded_down(n):
     """Against ln Γ to fifty digits by Stirling's series, where floats have lost ten digits."""
     heads = 7 * n // 10
     seen = CellCounts(np.zeros(2, dtype=np.int64), np.array([0, 1]), np.array([heads, n - heads], dtype=float))

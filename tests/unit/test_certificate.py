@@ -130,18 +130,18 @@ def test_it_says_with_how_many_others_it_holds(others, words):
     ("changes", "beginning"),
     [
         (
-            {"status": "nothing certified", "lower": 0.0, "upper": 0.25},
-            "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.25, confidence 99.9 %).",
+            {"status": "inconclusive", "lower": 0.0, "upper": 0.25},
+            "Inconclusive: the bounds do not exclude the worst value, 0 (between 0 and 0.25, confidence 99.9 %).",
         ),
         (
-            {"status": "nothing certified", "direction": "min", "upper": 1.0},
-            "Nothing certified: the bounds do not exclude the worst value, 1 (between 0.25 and 1, confidence 99.9 %).",
+            {"status": "inconclusive", "direction": "min", "upper": 1.0},
+            "Inconclusive: the bounds do not exclude the worst value, 1 (between 0.25 and 1, confidence 99.9 %).",
         ),
         ({"lower": 0.0, "upper": 0.0}, "The policy's value is 0 with confidence 99.9 %."),
         ({"lower": np.inf, "upper": np.inf}, "The policy's value is infinite with confidence 99.9 %."),
         (
-            {"status": "model contradicted", "reason": "p and q disagree"},
-            "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
+            {"status": "model rejected", "reason": "p and q disagree"},
+            "MODEL REJECTED: no parameters explain the data. Without its expressions, on the graph alone, the "
             "policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
         ),
     ],
@@ -233,8 +233,8 @@ def test_one_bound_is_an_answer_for_a_policy_of_ones_own_and_not_for_one_that_wa
     assert (found.lower, found.upper) == (0, pytest.approx(0.3))
     assert (found.status, found.headline) == (
         (
-            "nothing certified",
-            f"Nothing certified: the bounds do not exclude the worst value, 0 (between {low} and {high}, confidence "
+            "inconclusive",
+            f"Inconclusive: the bounds do not exclude the worst value, 0 (between {low} and {high}, confidence "
             "99.9 %).",
         )
         if policy is None
@@ -245,10 +245,10 @@ def test_one_bound_is_an_answer_for_a_policy_of_ones_own_and_not_for_one_that_wa
 @pytest.mark.parametrize(
     ("question", "policy", "bounds", "status"),
     [
-        ('Pmax=? [ F "goal" ]', None, (0, 1), "nothing certified"),
-        ('Pmax=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
-        ('Pmin=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
-        ('R{"cost"}min=? [ F "goal" ]', None, (np.inf, np.inf), "nothing certified"),  # another policy may do better
+        ('Pmax=? [ F "goal" ]', None, (0, 1), "inconclusive"),
+        ('Pmax=? [ F "goal" ]', TRY, (0, 1), "inconclusive"),
+        ('Pmin=? [ F "goal" ]', TRY, (0, 1), "inconclusive"),
+        ('R{"cost"}min=? [ F "goal" ]', None, (np.inf, np.inf), "inconclusive"),  # another policy may do better
         ('R{"cost"}min=? [ F "goal" ]', TRY, (1, np.inf), "certified"),
         ('R{"gain"}max=? [ C<=2 ]', None, (-1, -1), "certified"),
         ('R{"gain"}min=? [ C{0.5} ]', None, (-2, -2), "certified"),
@@ -259,13 +259,16 @@ def test_without_data_the_status_says_whether_the_bounds_exclude_anything(questi
     found = worth(question, policy, (0, 0))
     assert (found.lower, found.upper) == pytest.approx(bounds)
     assert found.status == status
-    assert found.headline.startswith("Nothing certified: " if status == "nothing certified" else "The policy's value ")
+    assert found.headline.startswith("Inconclusive: " if status == "inconclusive" else "The policy's value ")
 
 
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        ((0, 5), "the policy found has the worst value, infinity; others may do better, but the data do not show it"),
+        (
+            (0, 5),
+            "the recommended policy has the worst value, infinity; others may do better, but the data do not show it",
+        ),
         ((0, 0), "there are no data (all counts are 0)"),
     ],
 )
@@ -281,12 +284,12 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
     counts = pl.TransitionCounts(model.graph, [0, *seen, 0], "adaptive")
     found = pl.certify(model, counts, 'R{"cost"}min=? [ F "goal" ]', relaxation="interval")
     assert (found.lower, found.upper, found.policy.action(x=0)) == (np.inf, np.inf, "wait")
-    assert (found.status, found.headline) == ("nothing certified", f"Nothing certified: {why}.")
+    assert (found.status, found.headline) == ("inconclusive", f"Inconclusive: {why}.")
 
 
 @pytest.mark.slow
 def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_path):
-    for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
+    for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Inconclusive")):
         data = walked(seen, "0.3")
         found = pl.certify(*data, 'Pmax=? [ F "goal" ]', policy=policy)
         pl.write_report(found, explain(*data, found), tmp_path / "report.html")
@@ -301,7 +304,7 @@ def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_p
 def test_a_reason_is_said_once():
     """In the headline if nothing is certified, else among the facts."""
     reason = "runs may never end"
-    for status in ("nothing certified", "certified", "model contradicted"):
+    for status in ("inconclusive", "certified", "model rejected"):
         assert str(certificate(status=status, reason=reason)).count(reason) == 1
 
 

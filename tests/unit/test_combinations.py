@@ -12,7 +12,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.base.combinations import REFUSALS, refusals
 from plumdp.base.vocabulary import Trait
-from plumdp.certifying.pipeline import announcing
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.certifying.since import certify_since
 from plumdp.data import read_whole_runs
 from plumdp.learning.methods import NEEDED, SETS
@@ -75,11 +75,19 @@ QUESTIONS = {
 }
 RELAXED = tuple(f"relaxation {name}" for name in RELAXATIONS)
 OF_MODEL = (T.DISK, T.TABLE, T.GAPS, T.LEARNED_REWARDS)
-OPTIONS = (T.MISFIT, T.EVENTS, T.WITNESS, T.RUNS, T.ANNOUNCED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
+OPTIONS = (T.MODEL_TOLERANCE, T.EVENTS, T.WITNESS, T.RUNS, T.PRESPECIFIED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
 KINDS = ("interval", "likelihood", "table")
 GROUPS = (*((each,) for each in (*OF_MODEL, *OPTIONS)), KINDS, tuple(QUESTIONS), RELAXED)
 NOT_MADE = [{T.DISK, T.TABLE}, {T.DISK, T.GAPS}, {T.DISK, T.LEARNED_REWARDS}, {T.TABLE, T.LEARNED_REWARDS}]  # models
-NO_OPTIONS = {T.MISFIT, T.EVENTS, T.WITNESS, T.RUNS, T.DIFFERENCE, *KINDS, *RELAXED}  # of a certificate since a run
+NO_OPTIONS = {
+    T.MODEL_TOLERANCE,
+    T.EVENTS,
+    T.WITNESS,
+    T.RUNS,
+    T.DIFFERENCE,
+    *KINDS,
+    *RELAXED,
+}  # of a certificate since a run
 PAIRS = [
     pair
     for one, other in combinations(GROUPS, 2)
@@ -87,7 +95,7 @@ PAIRS = [
     if {*pair} not in NOT_MADE and not (T.SINCE in pair and {*pair} & NO_OPTIONS)
 ]
 IMPLIED = {
-    T.RUNS: {T.ANNOUNCED, T.EVERY_STEP},
+    T.RUNS: {T.PRESPECIFIED, T.EVERY_STEP},
     T.PRACTICE: {T.DRAWS, T.EVERY_STEP},
     T.GAPS: {T.WITH_GAPS},
     T.REWARDS: {T.STEPS},
@@ -105,24 +113,29 @@ def answer(given, folder):
         point = np.where(np.diff(graph.first_transition)[graph.choice_of_transition()] > 1, 0.5, 1.0)
     counts = pl.simulate(model, point, 100, rng=1, max_steps=2)
     text = next((QUESTIONS[each] for each in given if each in QUESTIONS), 'Pmax=? [ F "won" ]')
-    policy = "toss" if given & {T.RUNS, T.ANNOUNCED} else None
+    policy = "toss" if given & {T.RUNS, T.PRESPECIFIED} else None
     policy = "practice" if T.PRACTICE in given else policy
     policy = (lambda s: {"toss": 0.5, "try": 0.5} if s.level == 0 else "stay") if T.DRAWS in given else policy
     how: Any = {
         "confidence": 0.99,
         "confidence_set": next((each for each in given if each in KINDS), None),
-        "misfit": 0.01 if T.MISFIT in given else 0.0,
+        "model_tolerance": 0.01 if T.MODEL_TOLERANCE in given else 0.0,
         "events": find_events(model_of({*given} - {T.TABLE}, folder / "events")) if T.EVENTS in given else None,
     }
-    is_announced = bool(given & {T.RUNS, T.ANNOUNCED})
+    is_prespecified = bool(given & {T.RUNS, T.PRESPECIFIED})
     if T.SINCE in given:
-        return certify_since(model, counts, text, "run 17", policy=policy, announced=is_announced), model, counts, None
+        return (
+            certify_since(model, counts, text, "run 17", policy=policy, prespecified=is_prespecified),
+            model,
+            counts,
+            None,
+        )
     runs = read_whole_runs(model, LOG) if T.RUNS in given else None
     relaxation: Any = next((each.removeprefix("relaxation ") for each in given if each in RELAXED), None)
     if not given & {T.WITNESS, T.DIFFERENCE}:
-        how |= {"policy": policy, "announced": is_announced, "runs": runs}
+        how |= {"policy": policy, "prespecified": is_prespecified, "runs": runs}
         return pl.certify(model, counts, text, relaxation=relaxation, **how), model, counts, None
-    question = announcing(ask(text, model), policy, announced=is_announced, runs=runs)
+    question = prespecifying(ask(text, model), policy, prespecified=is_prespecified, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], witness=T.WITNESS in given, **how)
     if T.DIFFERENCE in given:
         return pl.difference(learned, text, "toss", "try").with_comparison(), model, learned.counts, None

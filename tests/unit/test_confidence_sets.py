@@ -46,8 +46,10 @@ def test_tables_have_sets_of_tables_alone():
     table = free_rows(model)
     with pytest.raises(pl.DataError, match=r"confidence_set='l1': the rows of this model are unknown, without param"):
         learn(table, counts, confidence_set="l1")
-    with pytest.raises(pl.DataError, match=r"misfit=0\.1: the rows of this model are unknown, and cannot be off"):
-        learn(table, counts, misfit=0.1)
+    with pytest.raises(
+        pl.DataError, match=r"model_tolerance=0\.1: the rows of this model are unknown, and cannot be off"
+    ):
+        learn(table, counts, model_tolerance=0.1)
     with pytest.raises(pl.DataError, match=r"relaxation='rectangular': the rows of this model are unknown"):
         pl.certify(table, counts, 'Pmax=? [ F "won" ]', relaxation="rectangular")
 

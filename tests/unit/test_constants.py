@@ -79,7 +79,7 @@ def test_a_coin_written_one_half_and_seen_heads_99_times_of_100_contradicts_the_
     certificate = pl.certify(
         model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), confidence_set=sets, precision=1e-9
     )
-    assert certificate.status == "model contradicted"
+    assert certificate.status == "model rejected"
     assert certificate.claim.reason.split("; ")[0] == (  # what tests of all rows say comes behind it
         "state (x=0), action '0', successor (x=10): the model says 0.5, seen 890,000 of 900,000 times "
         "(between 0.988 and 0.99 with confidence 99.9 %)"
@@ -409,7 +409,7 @@ def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, s
         rest = (1 - heads) / (n_transitions - 1)
         seen = tuple(round(900_000 * share) for share in (heads, *[rest] * (n_transitions - 1)))
         certificate = pl.certify(model, counts_of(model, seen, sampling=sampling), goal(model), confidence_set=sets)
-        assert certificate.status == "model contradicted"
+        assert certificate.status == "model rejected"
         assert any(text.startswith("no parameters fit ") for text in certificate.claim.reason.split("; "))
 
 
@@ -430,8 +430,8 @@ def test_learning_online_finds_a_number_that_is_wrong():
     model, truth = (rows_model((heads, 1 - heads), (p, 1 - p)) for heads in (Fraction(1, 2), Fraction(9, 10)))
     environment = pl.online.simulator(truth, {"p": 0.3, "q": 0.5}, rng=1, max_steps=2)
     records = list(pl.learn_online(model, environment, goal(model), episodes=2000))
-    assert records[0].status != "model contradicted"
-    assert records[-1].status == "model contradicted"
+    assert records[0].status != "model rejected"
+    assert records[-1].status == "model rejected"
 
 
 def test_testing_changes_nothing_but_the_share_if_all_numbers_are_right():

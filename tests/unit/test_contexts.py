@@ -20,7 +20,7 @@ from plumdp.data.sql import counts_query
 from plumdp.result.data_file import read_data, write_data
 
 PLACES = {"episode": "episode", "step": "step"}
-ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
+ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 
 
 def read(rows, **options):

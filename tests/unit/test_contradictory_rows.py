@@ -14,7 +14,7 @@ from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
 
 FORMS = ("transitions", "trajectories")
-ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
+ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 ROWS = runs(LAMP, {"p": 0.6}, 80, max_steps=6)[0]
 (p,) = pl.parameters("p")
 COIN = pl.explore(
@@ -82,7 +82,7 @@ def test_one_contradiction_takes_away_one_step_and_the_one_that_leads_to_it():
     report = read_log(COIN, log, **ANYHOW).report
     assert {kind: n for kind, n in report.rows.items() if n} == {
         "matched": 1 + 3,
-        "cut off": 2,
+        "censored": 2,
         "gap in steps": 1,
         "repeated step": 2,
     }

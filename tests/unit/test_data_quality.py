@@ -27,7 +27,7 @@ def throws(*after, **options):
     return log_of([0] * len(after), ["go"] * len(after), after, **options)
 
 
-CONTRADICTIONS = {
+REJECTIONS = {
     "impossible transition": (
         lambda: log_of([0, 1], ["go", "stay"], [1, 2]),
         "impossible transition: 1 row; (x=1) 'stay' → (x=2) (1×); the model has no such edge, so it may be wrong",
@@ -55,11 +55,11 @@ CONTRADICTIONS = {
 }
 
 
-@pytest.mark.parametrize("case", CONTRADICTIONS)
+@pytest.mark.parametrize("case", REJECTIONS)
 def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case):
-    read, reason = CONTRADICTIONS[case]
+    read, reason = REJECTIONS[case]
     certificate = pl.certify(COIN, read(), HEADS)
-    assert (certificate.status, certificate.claim.reason) == ("model contradicted", reason)
+    assert (certificate.status, certificate.claim.reason) == ("model rejected", reason)
     assert (certificate.lower, certificate.upper) == (-math.inf, math.inf)
     assert certificate.rests_on.assumptions == ()
     written = json.loads(json.dumps(certificate.to_dict()))
@@ -70,7 +70,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
     log = throws(*[1] * 900, *[2] * 100, *[7] * 1000)
     certificate = pl.certify(COIN, log, HEADS)
     assert certificate.headline == (
-        "MODEL CONTRADICTED: 1,000 rows of the data show what the model says cannot happen. No bound is claimed."
+        "MODEL REJECTED: 1,000 rows of the data show what the model says cannot happen. No bound is claimed."
     )
     assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.page().facts
     assert {label for label, _ in certificate.page().facts} == {
@@ -79,7 +79,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
         "because",
         "",
     }  # no set, no relaxation
-    assert {each.status for each in compare(COIN, log, HEADS)} == {"model contradicted"}
+    assert {each.status for each in compare(COIN, log, HEADS)} == {"model rejected"}
 
 
 @pytest.mark.parametrize("way", ["file", "sum", "sum with counts of no log", "planned sum"])
@@ -102,7 +102,7 @@ def test_a_contradiction_travels_with_the_counts(way, tmp_path):
         assert ("data", "4 steps; 3 rows of transitions: 2 matched, 1 rejected") in pl.certify(
             COIN, counts, HEADS
         ).page().facts
-    assert pl.certify(COIN, counts, HEADS).status == "model contradicted"
+    assert pl.certify(COIN, counts, HEADS).status == "model rejected"
 
 
 UNREADABLE = {
@@ -130,7 +130,7 @@ def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
     rows = {"episode": [1, 1, 2, 2, 2, 3, 3], "step": [0, 2, 0, 0, 1, 0, 1], "x": [0, 1, 0, 1, 1, 0, 1]}
     log = pl.read_log(COIN, pd.DataFrame(rows | {"action": "go"}), on_unmatched="report")
     certificate = pl.certify(COIN, log, HEADS)
-    assert certificate.status != "model contradicted"
+    assert certificate.status != "model rejected"
     assert certificate.rests_on.assumptions[-1].endswith("(3 rows were left out)")
 
 
@@ -151,8 +151,8 @@ ABSENCES = {
 def test_no_data_are_called_no_data(case):
     data, why = ABSENCES[case]
     certificate = pl.certify(COIN, data(), HEADS)
-    assert (certificate.status, certificate.claim.reason) == ("nothing certified", why)
-    assert certificate.headline == f"Nothing certified: {why}."
+    assert (certificate.status, certificate.claim.reason) == ("inconclusive", why)
+    assert certificate.headline == f"Inconclusive: {why}."
 
 
 def test_what_the_space_alone_says_is_certified_without_data():
@@ -188,11 +188,11 @@ SIMULATED = {
 }
 
 
-def runs_of_coin(n_ended, n_cut_off=0, **options):
+def runs_of_coin(n_ended, n_censored=0, **options):
     """Return a log of throws, of which some end with the throw and not with what it showed."""
     ended = {"episode": np.repeat(np.arange(n_ended), 2), "step": [0, 1] * n_ended, "x": [0, 1] * n_ended}
     frame = pd.DataFrame(ended | {"action": ["go", None] * n_ended}).astype({"x": int, "step": int})
-    others = pd.DataFrame({"episode": np.arange(n_cut_off) + n_ended, "step": 0, "x": 0, "action": "go"})
+    others = pd.DataFrame({"episode": np.arange(n_censored) + n_ended, "step": 0, "x": 0, "action": "go"})
     return pl.read_log(COIN, pd.concat([frame, others]), **options).counts
 
 
@@ -241,16 +241,16 @@ def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
         )
         facts = dict(certificate.page().facts)
         assert facts["data"] == (
-            "2,012 rows of trajectories: 1,000 matched, 1,012 last rows of runs (12 cut off), 0 rejected"
+            "2,012 rows of trajectories: 1,000 matched, 1,012 last rows of runs (12 censored), 0 rejected"
         )
-        assert json.loads(json.dumps(certificate.to_dict()))["data_quality"]["report"]["rows"]["cut off"] == 12
+        assert json.loads(json.dumps(certificate.to_dict()))["data_quality"]["report"]["rows"]["censored"] == 12
 
 
 @pytest.mark.slow
 def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_path):
     said = "that 300 of 400 runs end before the outcome of their last action has nothing to do with that outcome"
-    counts = runs_of_coin(100, 300, cut_off="unrelated")
-    complete = f"{COMPLETE} (300 of 400 runs that began step 1 were cut off in it)"
+    counts = runs_of_coin(100, 300, censoring="unrelated")
+    complete = f"{COMPLETE} (300 of 400 runs that began step 1 were censored in it)"
     others = throws(*[1] * 60).counts
     for data in (
         counts,
@@ -259,7 +259,7 @@ def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_pa
         others + kept(counts, tmp_path / "2.parquet"),
     ):
         certificate = pl.certify(COIN, data, HEADS)
-        assert certificate.rests_on.assumptions[-2:] == (complete, f"{said} (assumed; cut_off= says so)")
+        assert certificate.rests_on.assumptions[-2:] == (complete, f"{said} (assumed; censoring= says so)")
         pl.write_result(certificate, tmp_path / "result", force=True)
         assert pl.read_result(tmp_path / "result").rests_on.assumptions == certificate.rests_on.assumptions
     more = counts + runs_of_coin(1000)
@@ -268,8 +268,8 @@ def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_pa
         .rests_on.assumptions[-1]
         .startswith("that 300 of 1,400 runs end before the outcome of ")
     )
-    assert report_from(json.loads(json.dumps(counts.report.to_dict()))).cut_off == "unrelated"
-    assert runs_of_coin(100, cut_off="unrelated").report.cut_off is None  # there is nothing to say
+    assert report_from(json.loads(json.dumps(counts.report.to_dict()))).censoring == "unrelated"
+    assert runs_of_coin(100, censoring="unrelated").report.censoring is None  # there is nothing to say
 
 
 def test_a_recorder_that_never_writes_the_last_state_does_not_certify_that_runs_never_end():
@@ -279,7 +279,7 @@ def test_a_recorder_that_never_writes_the_last_state_does_not_certify_that_runs_
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
     runs = pl.data.record(model, {"p": 0.3}, 200, rng=1, max_steps=99, stop=model.graph.states["at"] == 1)
     frame = pd.DataFrame(runs.columns("trajectories"))
-    assert pl.read_log(model, frame).report.rows["cut off"] == 0
+    assert pl.read_log(model, frame).report.rows["censored"] == 0
     with pytest.raises(pl.DataError, match=r"^200 of 200 runs end before the outcome of their last action: "):
         pl.read_log(model, frame[frame.action.notna()])
 

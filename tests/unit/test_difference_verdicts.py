@@ -114,7 +114,7 @@ def test_a_margin_is_printed_with_all_of_its_digits_and_must_be_a_size(known):
 
 def test_nothing_is_said_of_policies_if_the_data_contradict_the_model(known):
     found = known[PROPERTY]
-    contradicted = replace(found, first=altered(found.first, status="model contradicted"), margin=10.0)
+    contradicted = replace(found, first=altered(found.first, status="model rejected"), margin=10.0)
     assert contradicted.verdicts == ("not yet known",)
 
 

@@ -123,10 +123,10 @@ def test_bets_do_not_look_at_main_data():
 # One coin in two cells, exactly
 
 
-def linear_fortune(chance, pilot, error, side):
-    """Return ln(fortune error) as a constant and four weights of heads and tails in both cells, at the true chance.
+def linear_wealth(chance, pilot, error, side):
+    """Return ln(wealth error) as a constant and four weights of heads and tails in both cells, at the true chance.
 
-    With tangents at the truth a half-space is the fortune itself, which is a sum over throws.
+    With tangents at the truth a half-space is the wealth itself, which is a sum over throws.
     """
 
     def value(seen):
@@ -143,7 +143,7 @@ def linear_fortune(chance, pilot, error, side):
 
 
 def ever_crossed(chance, constant, weights, n_throws):
-    """Return how likely the fortune of one coin, thrown in both cells in turn, ever reaches the inverse error."""
+    """Return how likely the wealth of one coin, thrown in both cells in turn, ever reaches the inverse error."""
     heads = np.arange(n_throws + 2)
     alive = np.zeros((n_throws + 2, n_throws + 2))
     alive[0, 0], crossed = 1.0, 0.0
@@ -170,20 +170,20 @@ def test_a_coin_without_drift_is_contradicted_with_a_probability_of_at_most_the_
     At least a tenth of the error is used, so that the test is not empty.
     """
     error, heads = 0.1, max(1, round(20 * chance))
-    constant, weights = linear_fortune(chance, [[[heads, 20 - heads]]] * 2, error, side)
+    constant, weights = linear_wealth(chance, [[[heads, 20 - heads]]] * 2, error, side)
     assert error / 10 <= ever_crossed(chance, constant, weights, 250) <= error
 
 
 @pytest.mark.parametrize("pilot", [[[[1, 19]], [[19, 1]]], [[[19, 1]], [[1, 19]]], [[[1, 0]], [[0, 1]]]], ids=str)
 def test_whatever_the_pilot_showed_the_error_holds(pilot):
     for side in (1, -1):
-        constant, weights = linear_fortune(0.4, pilot, 0.1, side)
+        constant, weights = linear_wealth(0.4, pilot, 0.1, side)
         assert ever_crossed(0.4, constant, weights, 150) <= 0.1
 
 
 def test_throws_that_count_twice_contradict_the_truth_too_often():
     """The check can fail."""
-    constant, weights = linear_fortune(0.5, [[[10, 10]]] * 2, 0.1, 1)
+    constant, weights = linear_wealth(0.5, [[[10, 10]]] * 2, 0.1, 1)
     assert ever_crossed(0.5, constant, 2 * weights, 250) > 0.1
 
 

@@ -54,7 +54,7 @@ def budgets():
         names = dict(zip(flags, facts, strict=True))
         found[f"likelihood, {order}, {facts}"] = likelihood_shares(order, **names)
     for facts in product(FLAGS, FLAGS):
-        found[f"misfit, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
+        found[f"model tolerance, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
     tested = {f"{name}, fixed numbers": with_fixed_numbers(each) for name, each in found.items()}
     return found | tested
 
@@ -411,7 +411,7 @@ def test_the_test_beside_other_sets_rejects_at_its_share(share, monkeypatch, stu
 def test_sets_that_allow_for_a_misfit_spend_what_the_budget_says(name, kind, order, spent, studies):
     model, asked, truth, steps = studies[name]
     counts = with_end(pl.simulate(model, truth, 400, rng=1, max_steps=steps), order)
-    learned = learned_by(spent, model, counts, objectives=asked, misfit=0.01, confidence_set=kind)
+    learned = learned_by(spent, model, counts, objectives=asked, model_tolerance=0.01, confidence_set=kind)
     expected = by_part(learned.budget, learned.error)
     del expected["graph_alone"]
     if learned.budget["drifts"]:  # those of the test of the model, which cut the region

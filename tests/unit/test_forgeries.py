@@ -80,10 +80,10 @@ def verbs(w, c, folder):
         for row in w["chain"]["rows"]:
             if row is not None and row[2] in (one, other):
                 row[2] = one + other - row[2]
-        nothing = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 1, confidence 95 %)."
+        nothing = "Inconclusive: the bounds do not exclude the worst value, 0 (between 0 and 1, confidence 95 %)."
         n = len(w["values"]["lower"])
         w["claim"].update(lower=0.0, upper=1.0, sentence=nothing)
-        c.update(lower=0.0, upper=1.0, status="nothing certified", reason="")
+        c.update(lower=0.0, upper=1.0, status="inconclusive", reason="")
         w["values"] |= {"lower": [0.0] * n, "upper": [1.0] * n}
         w["bets"] = None
 

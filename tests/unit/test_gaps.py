@@ -24,7 +24,7 @@ MODEL = pl.explore(
 PANEL = pl.with_gaps(MODEL, [1, 2, 3])
 
 
-def looks(n_units, gaps, seed=1):
+def observations(n_units, gaps, seed=1):
     """Return looks at units of the chain, after gaps drawn at random, as a table of transitions."""
     rng, rows = np.random.default_rng(seed), []
     for unit in range(n_units):
@@ -39,15 +39,15 @@ def looks(n_units, gaps, seed=1):
 
 
 def as_runs(table):
-    """Return the same looks as runs, whose steps are times."""
+    """Return the same observations as runs, whose steps are times."""
     ends = table.groupby("episode").tail(1)
     ends = pd.DataFrame({"episode": ends.episode, "step": ends.step + ends.months, "x": ends.next_x})
     return pd.concat([table[["episode", "step", "x"]], ends]).sort_values(["episode", "step"])
 
 
 def test_tables_with_gaps_and_runs_with_times_are_the_same_looks():
-    """Each look is counted once, at its state, gap and next state, in whatever order rows are."""
-    table = looks(40, [1, 2, 2, 3])
+    """Each observation is counted once, at its state, gap and next state, in whatever order rows are."""
+    table = observations(40, [1, 2, 2, 3])
     counts = pl.read_log(PANEL, table, columns={"gap": "months"}).counts
     expected = table.groupby(["x", "months", "next_x"]).size()
     seen = counts.to_pandas()
@@ -61,25 +61,25 @@ def test_tables_with_gaps_and_runs_with_times_are_the_same_looks():
 
 
 def test_a_warehouse_counts_the_same_looks():
-    log = looks(40, [1, 2, 2, 3])
+    log = observations(40, [1, 2, 2, 3])
     runs = as_runs(log)  # noqa: F841
     expected = pl.read_log(PANEL, log, columns={"gap": "months"}).counts.counts
     for form, table, columns in (("transitions", "log", {"gap": "months"}), ("trajectories", "runs", {})):
         query = pl.data.counts_query(PANEL, table=table, dialect="duckdb", form=form, columns=columns)
         counted = pl.read_log(PANEL, duckdb.sql(query).df(), form="counts")
         assert np.array_equal(counted.counts.counts, expected)
-    with pytest.raises(pl.DataError, match="gaps between looks"):
+    with pytest.raises(pl.DataError, match="gaps between observations"):
         pl.data.counts_query(PANEL, table="runs", dialect="spark", form="trajectories", steps="ordered")
 
 
-TABLE = looks(5, [1, 2, 3])
+TABLE = observations(5, [1, 2, 3])
 REFUSED = {
     "gaps that are not whole": (TABLE.assign(gap=TABLE.months + 0.5), {}, "choose shorter steps"),
-    "gaps that the model lacks": (TABLE.assign(gap=TABLE.months + 5), {}, "no look after 7 steps"),
+    "gaps that the model lacks": (TABLE.assign(gap=TABLE.months + 5), {}, "no observation after 7 steps"),
     "gaps that are missing": (TABLE.assign(gap=TABLE.months.where(TABLE.index > 0)), {}, "unknown steps"),
     "a table without gaps": (TABLE, {}, "the log says no gaps"),
     "runs with gaps": (as_runs(TABLE).assign(gap=1), {}, "differences of the column step"),
-    "steps that only order rows": (as_runs(TABLE), {"steps": "ordered"}, "gaps between looks"),
+    "steps that only order rows": (as_runs(TABLE), {"steps": "ordered"}, "gaps between observations"),
     "dates": (as_runs(TABLE).assign(step=pd.to_datetime("2024-01-01")), {}, "not numbers of steps"),
     "dates as texts": (as_runs(TABLE).assign(step="2024-01-01"), {}, "dates such as 2024-01-01"),
     "states that are not seen": (TABLE.assign(gap=TABLE.months, next_x=None), {}, "unreadable"),
@@ -102,7 +102,7 @@ def test_gaps_are_whole_numbers_of_steps(gaps):
 @pytest.mark.slow
 def test_what_is_not_proved_for_looks_is_refused():
     counts = pl.read_log(PANEL, TABLE, columns={"gap": "months"}).counts
-    for options in ({"misfit": 0.01}, {"confidence_set": "ellipsoid"}, {"confidence_set": "table"}):
+    for options in ({"model_tolerance": 0.01}, {"confidence_set": "ellipsoid"}, {"confidence_set": "table"}):
         with pytest.raises(pl.DataError, match="nothing is proved"):
             pl.learn(PANEL, counts, **options)
     learned = pl.learn(PANEL, counts, objectives=[GOAL])
@@ -117,7 +117,7 @@ def test_what_is_not_proved_for_looks_is_refused():
 EXACT = pl.with_gaps(MODEL, [1, 2, 3], exact='"broken"')
 KNOWN = {"gap": "planned", "after": "seen_after", "partial": "is_last"}
 UNITS = pd.DataFrame(
-    [  # planned: 3 and 3, broken after 1; 2, and then 2 to a partial look; 2, not broken; 3 to a partial look, broken
+    [  # planned: 3 and 3, broken after 1; 2, and then 2 to a partial one; 2, not broken; 3 to a partial one, broken
         (1, 0, 0, 3, None), (1, 3, 1, 3, None), (1, 4, 2, None, None),
         (2, 0, 0, 2, False), (2, 2, 1, 2, True), (2, 4, None, None, None),
         (3, 0, 0, 2, False), (3, 2, 0, None, None),
@@ -125,7 +125,7 @@ UNITS = pd.DataFrame(
     ],
     columns=["episode", "step", "x", "gap", "partial"],
 )  # fmt: skip
-LOOKS = pd.DataFrame(
+OBSERVATIONS = pd.DataFrame(
     [  # the same
         (1, 0, 0, 3, 3, 1, False), (1, 3, 1, 3, 1, 2, False), (2, 0, 0, 2, 2, 1, False), (2, 2, 1, 2, 2, None, True),
         (3, 0, 0, 2, 2, 0, False), (4, 0, 1, 3, 2, 2, True),
@@ -135,7 +135,7 @@ LOOKS = pd.DataFrame(
 
 
 def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses(tmp_path):
-    counts = pl.read_log(EXACT, LOOKS, columns=KNOWN).counts
+    counts = pl.read_log(EXACT, OBSERVATIONS, columns=KNOWN).counts
     seen = counts.to_pandas().fillna("")
     assert {(*row[:2], *row[2:]) for row in seen[["x", "action", "next_x", "next_after"]].itertuples(index=False)} == {
         (0, "wait, 3 steps", 1, 0), (1, "wait, 3 steps", 2, 1), (0, "wait, 2 steps", 1, 0), (0, "wait, 2 steps", 0, 0),
@@ -143,7 +143,7 @@ def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses
     }  # fmt: skip
     file, query = tmp_path / "log.csv", pl.data.counts_query
     UNITS.to_csv(file, index=False)
-    log, runs = LOOKS, UNITS  # noqa: F841  DuckDB finds them by their names
+    log, runs = OBSERVATIONS, UNITS  # noqa: F841  DuckDB finds them by their names
     looked = duckdb.sql(query(EXACT, table="log", dialect="duckdb", form="transitions", columns=KNOWN)).df()
     partial = {"partial": "partial"}
     walked = duckdb.sql(query(EXACT, table="runs", dialect="duckdb", form="trajectories", columns=partial)).df()
@@ -152,7 +152,9 @@ def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses
         assert np.array_equal(pl.read_log(EXACT, other, form=form).counts.counts, counts.counts)
     pl.write_counts(counts, tmp_path / "counts.parquet")
     again = pl.read_counts(EXACT, tmp_path / "counts.parquet")
-    other = pl.read_log(EXACT, LOOKS.assign(episode=0, step=range(6), is_last=False).head(2), columns=KNOWN).counts
+    other = pl.read_log(
+        EXACT, OBSERVATIONS.assign(episode=0, step=range(6), is_last=False).head(2), columns=KNOWN
+    ).counts
     assert (again + other).total == 8
 
 
@@ -163,23 +165,39 @@ def changed(table, row, **values):
 
 LATE = pd.DataFrame([(9, 0, 0, 2, False), (9, 3, 1, None, None)], columns=UNITS.columns)
 MISREAD = {
-    "a death without its step": (changed(LOOKS, 1, seen_after=None), KNOWN, "unreadable state"),
-    "a death in the step of a look": (changed(UNITS, 2, step=3), None, "is at least one step later: choose shorter"),
-    "a death after no step": (changed(LOOKS, 1, seen_after=0), KNOWN, "unreadable state"),
-    "a state that was seen early": (changed(LOOKS, 0, seen_after=2), KNOWN, "unreadable state"),
-    "a look that was missed": (pd.concat([UNITS, LATE]), None, "the next look comes when it was planned"),
-    "a death after a missed look": (pd.concat([UNITS, LATE.assign(x=[0, 2])]), None, "unreadable state"),
+    "a death without its step": (changed(OBSERVATIONS, 1, seen_after=None), KNOWN, "unreadable state"),
+    "a death in the step of an observation": (
+        changed(UNITS, 2, step=3),
+        None,
+        "is at least one step later: choose shorter",
+    ),
+    "a death after no step": (changed(OBSERVATIONS, 1, seen_after=0), KNOWN, "unreadable state"),
+    "a state that was seen early": (changed(OBSERVATIONS, 0, seen_after=2), KNOWN, "unreadable state"),
+    "an observation that was missed": (
+        pd.concat([UNITS, LATE]),
+        None,
+        "the next observation comes when it was planned",
+    ),
+    "a death after a missed observation": (pd.concat([UNITS, LATE.assign(x=[0, 2])]), None, "unreadable state"),
     "a unit that was lost": (UNITS.drop(index=7), None, "1 unit was lost"),
-    "a unit that was lost before a late look": (changed(UNITS, 7, gap=7), None, "1 unit was lost"),
-    "a unit that was lost before a partial look": (changed(UNITS, 7, partial=True), None, "1 unit was lost"),
-    "a row after a partial look": (pd.concat([UNITS, LATE.assign(episode=2, step=[5, 7])]), None, "unreadable state"),
-    "a row after a partial look, in a table": (changed(LOOKS, 4, episode=2, step=4), KNOWN, "row after a partial look"),
-    "a partial look of no unit": (LOOKS.drop(columns=["step"]), KNOWN, "needs run and step"),
+    "a unit that was lost before a late observation": (changed(UNITS, 7, gap=7), None, "1 unit was lost"),
+    "a unit that was lost before a partial observation": (changed(UNITS, 7, partial=True), None, "1 unit was lost"),
+    "a row after a partial observation": (
+        pd.concat([UNITS, LATE.assign(episode=2, step=[5, 7])]),
+        None,
+        "unreadable state",
+    ),
+    "a row after a partial observation, in a table": (
+        changed(OBSERVATIONS, 4, episode=2, step=4),
+        KNOWN,
+        "row after a partial observation",
+    ),
+    "a partial observation of no unit": (OBSERVATIONS.drop(columns=["step"]), KNOWN, "needs run and step"),
     "a word for yes": (UNITS.assign(partial="perhaps"), None, "neither true nor false"),
     "runs without plans": (UNITS.drop(columns=["gap", "partial"]), None, "says no gaps"),
-    "a table without steps of deaths": (LOOKS.drop(columns=["seen_after"]), {"gap": "planned"}, "says no gaps"),
-    "a partial look without ends": (changed(LOOKS, 3, is_last=False), KNOWN, "unreadable state"),
-    "a state that is half known": (changed(LOOKS, 3, next_x="?"), KNOWN, "unreadable state"),
+    "a table without steps of deaths": (OBSERVATIONS.drop(columns=["seen_after"]), {"gap": "planned"}, "says no gaps"),
+    "a partial observation without ends": (changed(OBSERVATIONS, 3, is_last=False), KNOWN, "unreadable state"),
+    "a state that is half known": (changed(OBSERVATIONS, 3, next_x="?"), KNOWN, "unreadable state"),
 }
 
 
@@ -191,9 +209,9 @@ def test_looks_with_known_ends_that_are_not_as_planned_are_refused(name):
 
 
 def test_a_lost_unit_may_be_vouched_for_and_a_state_that_a_partial_look_shows_is_not_used():
-    assert pl.read_log(EXACT, UNITS.drop(index=7), cut_off="unrelated").counts.total == 5
-    told = pl.read_log(EXACT, changed(LOOKS, 3, next_x=1), columns=KNOWN).counts
-    assert np.array_equal(told.counts, pl.read_log(EXACT, LOOKS, columns=KNOWN).counts.counts)
+    assert pl.read_log(EXACT, UNITS.drop(index=7), censoring="unrelated").counts.total == 5
+    told = pl.read_log(EXACT, changed(OBSERVATIONS, 3, next_x=1), columns=KNOWN).counts
+    assert np.array_equal(told.counts, pl.read_log(EXACT, OBSERVATIONS, columns=KNOWN).counts.counts)
 
 
 @pytest.mark.parametrize(("formula", "words"), [("x=1", "can be left"), ("x=7", "0 states"), ('"nothing"', "nothing")])
@@ -204,9 +222,11 @@ def test_exact_names_ends(formula, words):
 
 @pytest.mark.slow
 def test_results_with_known_ends_are_kept_and_explained_again(tmp_path):
-    log = pl.read_log(EXACT, pd.concat([LOOKS.assign(episode=LOOKS.episode + 9 * i) for i in range(40)]), columns=KNOWN)
+    log = pl.read_log(
+        EXACT, pd.concat([OBSERVATIONS.assign(episode=OBSERVATIONS.episode + 9 * i) for i in range(40)]), columns=KNOWN
+    )
     found = pl.certify(EXACT, log, GOAL, confidence=0.9)
-    assert any("partial looks on a day that was fixed before" in each for each in found.rests_on.assumptions)
+    assert any("partial observations on a day that was fixed before" in each for each in found.rests_on.assumptions)
     pl.write_result(found, tmp_path / "result", model=EXACT, counts=log.counts)
     again, findings = explain_result(tmp_path / "result")
     assert (again.lower, again.upper) == (found.lower, found.upper)
@@ -220,7 +240,7 @@ def value_at_the_truth():
 
 @pytest.mark.slow
 def test_bounds_from_looks_hold_the_truth_and_say_what_they_rest_on():
-    log = pl.read_log(PANEL, looks(400, [1, 2, 2, 3]), columns={"gap": "months"}, sampling="trajectories")
+    log = pl.read_log(PANEL, observations(400, [1, 2, 2, 3]), columns={"gap": "months"}, sampling="trajectories")
     learned = pl.learn(PANEL, log, confidence=0.95, objectives=[GOAL])
     found = pl.conclude(learned, GOAL)
     assert found.lower < value_at_the_truth() < found.upper
@@ -234,7 +254,7 @@ def test_bounds_from_looks_hold_the_truth_and_say_what_they_rest_on():
 
 @pytest.mark.slow
 def test_a_log_of_single_steps_is_worth_about_as_much_if_there_might_have_been_gaps():
-    table = looks(400, [1])
+    table = observations(400, [1])
     widths = []
     for model, columns in ((MODEL, {}), (PANEL, {"gap": "months"})):
         log = pl.read_log(model, table, columns=columns, sampling="trajectories")

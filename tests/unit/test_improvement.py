@@ -52,7 +52,7 @@ def test_a_policy_that_is_certified_to_be_better_is_returned(baseline):
     assert 0 < found.gain <= gained <= found.difference.upper
     assert found.gain == found.difference.lower
     assert found.certificate is found.difference.first
-    assert found.sentence.startswith("With confidence 99.9 % the policy found is better by at least ")
+    assert found.sentence.startswith("With confidence 99.9 % the recommended policy is better by at least ")
     assert f"better by at least {found.gain:.3f}"[:-1] in found.sentence
 
 
@@ -141,7 +141,9 @@ def test_data_that_contradict_the_model_improve_nothing():
     assert "the data contradict the model" in found.sentence
 
 
-@pytest.mark.parametrize("options", [{"confidence_set": "interval"}, {"misfit": 0.01}, {"confidence_set": "l1"}])
+@pytest.mark.parametrize(
+    "options", [{"confidence_set": "interval"}, {"model_tolerance": 0.01}, {"confidence_set": "l1"}]
+)
 def test_every_set_with_a_guarantee_improves(options):
     found = improve(MODEL, data(5000), WINS, over="a", **options)
     assert 0 < found.gain <= value(found.policy) - value(found.difference.second.policy)

@@ -17,7 +17,7 @@ KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
     ("events", Events | None, None),
-    ("misfit", float, 0.0),
+    ("model_tolerance", float, 0.0),
 ]
 
 
@@ -56,7 +56,7 @@ def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_
         assert (texts[name] == "As in ``certify``.") == (function is not pl.certify)
 
 
-@pytest.mark.parametrize("name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "announced"])
+@pytest.mark.parametrize("name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "prespecified"])
 def test_python_explains_a_keyword_with_the_words_of_the_option(name):
     """Up to the first sign; what follows says how each of them is written."""
     python, option = (re.split(r"[.,:;]", text)[0] for text in (explained(pl.certify)[name], OPTIONS[name].words))
@@ -88,7 +88,7 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts):
         {"confidence": 0.9},
         {"confidence_set": "ellipsoid"},
         {"confidence_set": "interval"},
-        {"misfit": 0.01},
+        {"model_tolerance": 0.01},
     ],
 )
 def test_every_option_reaches_what_is_learned(study, counts, options):

@@ -342,7 +342,7 @@ def test_an_environment_gives_values():
 
 def test_other_sets_and_a_misfit_are_refused():
     counts = read(runs_of(np.random.default_rng(7), 20)).counts
-    for options in ({"confidence_set": "interval"}, {"misfit": 0.1}):
+    for options in ({"confidence_set": "interval"}, {"model_tolerance": 0.1}):
         with pytest.raises(DataError, match="likelihood sets alone"):
             pl.certify(MACHINE, counts, COST, **options)
 

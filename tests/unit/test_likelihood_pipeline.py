@@ -290,7 +290,7 @@ def test_a_model_that_ties_two_coins_wrongly_is_contradicted_in_words():
     model = throws(p, 1 - p / 2, UNIT)
     found = certify(model, counts_of(model, [(900, 100), (910, 90)], [(90, 10), (91, 9)]), goal(model), **LIMIT)
     assert (found.status, found.how.relaxation, found.beside.gap, found.beside.estimate) == (
-        "model contradicted",
+        "model rejected",
         "untied",
         {},
         {},
@@ -303,7 +303,7 @@ def test_a_space_without_the_truth_is_contradicted_by_strips_or_likelihood():
     model = throws(p, p, pl.ParameterSpace.box({"p": ("1/10", "3/10")}))
     for pairs, early in ([(900, 100), (500, 100)], [(90, 10), (50, 10)]), ([(900, 100), (500, 100)], None):
         found = certify(model, counts_of(model, pairs, early), goal(model), **LIMIT)
-        assert found.status == "model contradicted"
+        assert found.status == "model rejected"
         assert "; no parameters fit p in [" in found.claim.reason
 
 
@@ -325,7 +325,7 @@ def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
     for start, pair in zip(first, [(5000, 5000), (5000, 5000), (6000, 4000)], strict=True):
         counts[start : start + 2] = pair
     found = certify(model, pl.TransitionCounts(model.graph, counts, "trajectories"), goal(model), **LIMIT)
-    assert found.status == "model contradicted"
+    assert found.status == "model rejected"
     assert "; no parameters fit " in found.claim.reason
 
 
@@ -335,15 +335,15 @@ def test_a_log_that_contradicts_the_graph_leaves_no_estimate():
     log = pl.read_log(model, pd.DataFrame(rows), on_unmatched="report")
     assert log.report.contradicting == 1
     found = certify(model, log, goal(model), **LIMIT)
-    assert found.status == "model contradicted"
+    assert found.status == "model rejected"
     assert (found.beside.estimate, found.beside.estimated_value, found.beside.gap) == ({}, None, {})
     assert "width" not in dict(found.page().facts)
 
 
-# Objectives, announced and not
+# Objectives, pre-specified and not
 
 
-def test_each_objective_that_is_announced_has_two_half_spaces_and_others_hold_as_well():
+def test_each_objective_that_is_prespecified_has_two_half_spaces_and_others_hold_as_well():
     model = throws(p, q, SQUARE)
     counts = counts_of(model, SEEN, EARLY)
     asked = [goal(model), Reward(model.rewards["throws"], "min", text="number of throws")]

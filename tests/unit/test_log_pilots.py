@@ -166,7 +166,7 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
     chosen = frame[frame.episode < 80].copy()
     chosen["when"] = chosen.step + rng.uniform(0, 20, 80)[chosen.episode]
     rows = chosen.sort_values("when", kind="stable").drop(columns="when").head(n_rows)
-    counts = read_log(LAMP, rows, order="time", cut_off="unrelated").counts
+    counts = read_log(LAMP, rows, order="time", censoring="unrelated").counts
     records = rows.to_dict("records")
     assert same(counts.pilot.moments, slow_rows(records, "trajectories"))
     assert np.array_equal(counts.counts, recount(records, LAMP.graph, "trajectories")[0])

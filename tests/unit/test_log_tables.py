@@ -49,8 +49,8 @@ class TestWrongInput:
             table(EARLY.assign(next_x=None))
 
     def test_a_state_that_is_called_elsewhere(self):
-        with pytest.raises(DataError, match="'elsewhere'"):
-            table(EARLY.assign(x="elsewhere", next_x="b"), initial="b")
+        with pytest.raises(DataError, match="'out_of_table'"):
+            table(EARLY.assign(x="out_of_table", next_x="b"), initial="b")
 
     def test_numbers_beyond_32_bits(self):
         with pytest.raises(DataError, match="32 bits"):
@@ -94,8 +94,8 @@ class TestWrongInput:
     )
     def test_the_name_elsewhere_is_reserved_in_every_table(self, make):
         """A label of the user's own would take in rows that the model says cannot happen."""
-        with pytest.raises(ModelError, match="the name 'elsewhere' is kept"):
-            make({"elsewhere": lambda s: s.x == 0})
+        with pytest.raises(ModelError, match="the name 'out_of_table' is kept"):
+            make({"out_of_table": lambda s: s.x == 0})
 
 
 class TestStructure:
@@ -104,9 +104,10 @@ class TestStructure:
         assert edges(model) == [
             ("0", "go", "1"), ("0", "go", "2"), ("0", "go", "3"),
             ("1", "go", "2"), ("1", "go", "3"), ("1", "wait", "1"), ("1", "wait", "3"),
-            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "45"), *((x, "elsewhere", x) for x in "45"),
+            ("2", "out_of_table", "3"), *(("3", "out_of_table", to) for to in "45"),
+            *((x, "out_of_table", x) for x in "45"),
         ]  # fmt: skip
-        assert model.labels["elsewhere"].tolist() == [False, False, False, True, False, False]
+        assert model.labels["out_of_table"].tolist() == [False, False, False, True, False, False]
         assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, True, False, False]
 
     def test_ends_stay_and_labels_and_rewards_leave_out_elsewhere(self):
@@ -115,7 +116,7 @@ class TestStructure:
             choice_rewards={"r": lambda s, a: 1.0},
         )  # fmt: skip
         assert ("2", "stay", "2") in edges(model)
-        assert [edge for edge in edges(model) if edge[0] == "3"] == [("3", "elsewhere", to) for to in "45"]
+        assert [edge for edge in edges(model) if edge[0] == "3"] == [("3", "out_of_table", to) for to in "45"]
         assert model.labels["high"].tolist() == [False, True, True, False, False, False]
         assert model.rewards["r"].state.tolist() == [1, 2, 3, 0, 0, 0]
         assert model.rewards["r"].choice.tolist() == [1, 1, 1, 1, 0, 0, 0]
@@ -142,7 +143,7 @@ class TestStructure:
         states = {"x": "floor(lon / 0.5)", "heat": [0, 10, 20], "ward": "ward"}
         options = {"states": states, "actions": {"F": "full"}, "columns": {"action": "do"}}
         model = model_from_log(log, initial={"x": 0, "heat": 0, "ward": "A"}, **options)
-        assert edges(model)[:2] == [("0,0,A", "full", "1,1,B"), ("0,0,A", "full", "2,2,elsewhere")]
+        assert edges(model)[:2] == [("0,0,A", "full", "1,1,B"), ("0,0,A", "full", "2,2,out_of_table")]
         counts = pl.read_log(model, log, **options)
         assert counts.report.rows["matched"] == 1
         assert counts.report.rows["outside the table"] == 1
@@ -189,7 +190,7 @@ def test_runs_are_counted_as_a_slow_recount_says(form, seed, tmp_path):
         else:
             n_outside += 1
     pd.DataFrame(many.columns(form)).to_csv(tmp_path / "later.csv", index=False)
-    log = pl.read_log(model, tmp_path / "later.csv", cut_off="unrelated")
+    log = pl.read_log(model, tmp_path / "later.csv", censoring="unrelated")
     found = {edge: int(n) for edge, n in zip(edges(model), log.counts.counts, strict=True) if n}
     assert found == {(f"{x},{y}", a, f"{u},{v}"): n for (x, y, a, u, v), n in expected.items()}
     assert log.report.rows["outside the table"] == n_outside > 0
@@ -246,7 +247,7 @@ def test_what_happens_elsewhere_is_bounded_by_nothing():
         assert found.upper - found.lower < 0.7
         assert not any("every transition that can happen" in text for text in found.rests_on.assumptions)
         name, text = found.page().facts[0]
-        assert name == "elsewhere"
+        assert name == "out_of_table"
         assert text.startswith("2,000 of 4,000 steps (50 %) left the table, by transitions that it does not have")
     assert pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]").upper == 1
 
@@ -277,7 +278,7 @@ def short_cut():
         pd.DataFrame(early, columns=["x", "action", "next_x"]), states="x", initial=0, ends=lambda s: s.x >= 2,
         labels={"goal": lambda s: s.x == 2, "safe": lambda s: s.x != 3, "unseen": lambda s: s.x == 77},
         rewards={"gain": lambda s: s.x == 2.0, "time": lambda s: s.x < 2.0, "free": lambda s: 0.0 * s.x},
-        elsewhere={"gain": (0, 1)},
+        out_of_table={"gain": (0, 1)},
     )  # fmt: skip
     late = [(0, a, x, n) for a in "lr" for x, n in ((1, 600_000), (2, 400_000))]
     late += [(1, a, x, 300_000) for a in "lr" for x in (2, 3)]
@@ -319,7 +320,7 @@ class TestShortCut:
 
     @pytest.mark.parametrize("formula", ["C<=2", "C{0.5}", "LRA", 'F "goal"', "C", "I=1"])
     def test_rewards_elsewhere_must_be_said(self, short_cut, formula):
-        with pytest.raises(ModelError, match=r'model_from_log\(…, elsewhere={"time": \(0, 1000\)}\)'):
+        with pytest.raises(ModelError, match=r'model_from_log\(…, out_of_table={"time": \(0, 1000\)}\)'):
             pl.certify(*short_cut, f'R{{"time"}}max=? [ {formula} ]')
 
     @pytest.mark.parametrize("formula", ['P{}=? [ F<=1 "goal" ]', 'R{{"gain"}}{}=? [ C<=2 ]', 'P{}=? [ X "goal" ]'])
@@ -355,7 +356,7 @@ def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():
     """
     early = pd.DataFrame({"x": [0, 0, 1], "action": ["safe", "risky", "go"], "next_x": [1, 1, 2]})
     late = [(0, "safe", 1, 1000), (0, "risky", 1, 100), (0, "risky", 9, 900), (1, "go", 2, 1000), (9, "go", 2, 900)]
-    cost = {"rewards": {"cost": lambda s: 10.0 * (s.x == 1)}, "elsewhere": {"cost": (0, 1000)}}
+    cost = {"rewards": {"cost": lambda s: 10.0 * (s.x == 1)}, "out_of_table": {"cost": (0, 1000)}}
     model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
     log = pl.read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"]))
     for text in ("C<=2", "C{0.9}", "I=1"):
@@ -375,14 +376,14 @@ def test_a_result_keeps_what_was_said_of_rewards_elsewhere_and_lists_states_of_t
     """
     early = pd.DataFrame({"x": [0, 0], "action": ["safe", "risky"], "next_x": [1, 2]})
     late = pd.DataFrame({"x": [0] * 4, "action": ["safe"] * 4, "next_x": [1, 1, 2, 7], "n": [100] * 4})
-    cost = {"rewards": {"cost": lambda s: 1.0 * (s.x == 1)}, "elsewhere": {"cost": (0, most)}}
+    cost = {"rewards": {"cost": lambda s: 1.0 * (s.x == 1)}, "out_of_table": {"cost": (0, most)}}
     model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
     log = pl.read_log(model, late)
     asked = 'R{"cost"}min=? [ C<=2 ]' if most < math.inf else 'R{"cost"}min=? [ F x=2 ]'
     found = pl.certify(model, log, asked, policy=policy)
     pl.write_result(found, tmp_path / "result", model=model, counts=log.counts)
     kept, _ = read_data(tmp_path / "result" / "data.npz")
-    assert kept.rewards["cost"].elsewhere == (0.0, most)
+    assert kept.rewards["cost"].out_of_table == (0.0, most)
     assert {*pd.read_csv(tmp_path / "result" / "policy.csv").x} == {0, 2}
     again = pl.read_policy(found.policy.graph, tmp_path / "result" / "policy.csv")
     assert np.array_equal(np.asarray(again), np.asarray(found.policy))
@@ -398,7 +399,7 @@ def test_rows_whose_next_state_is_missing_left_the_table(lost):
     model = model_from_log(early, states="x", initial=0, **goal)
     rows = [(x, "go", to) for x in (0, 1) for to, n in ((x + 1, 600), (0, 200), (lost, 200)) for _ in range(n)]
     log = pl.read_log(model, pd.DataFrame(rows, columns=["x", "action", "next_x"]).astype({"next_x": "Int64"}))
-    assert log.report.elsewhere == 400
+    assert log.report.out_of_table == 400
     found = pl.certify(model, log, 'P=? [ F "goal" ]')
     assert found.lower <= 0.36 / 0.68 <= found.upper
 
@@ -449,7 +450,7 @@ class TestClosed:
         pairs = [("0", "go"), ("1", "go"), ("1", "wait")]
         rows = [(*pair, to) for pair in pairs for to in "012"]
         assert sorted(edges(self.TABLE)) == sorted([*rows, ("2", "stay", "2")])
-        assert "elsewhere" not in self.TABLE.labels
+        assert "out_of_table" not in self.TABLE.labels
 
     def test_a_successor_that_the_first_data_do_not_have_is_a_step_like_others(self):
         seen = pl.read_log(self.TABLE, pd.DataFrame({"x": [1, 0], "action": ["go", "go"], "next_x": [0, 0]}))
@@ -459,7 +460,7 @@ class TestClosed:
         later = pd.DataFrame({"x": [0, 0], "action": ["go", "go"], "next_x": [1, 7]})
         seen = pl.read_log(self.TABLE, later, on_unmatched="report")
         found = pl.certify(self.TABLE, seen, 'Pmax=? [ F "goal" ]')
-        assert found.status == "model contradicted"
+        assert found.status == "model rejected"
 
     def test_an_action_that_it_lacks_in_a_state_is_outside_of_it_and_contradicts_nothing(self):
         """No row says anything of that step; a state that is new still contradicts the table."""

@@ -190,7 +190,7 @@ def test_a_state_variable_called_step_is_not_the_step_of_a_run():
 # runs that end before the outcome of their last action
 
 
-def cut_off(n, n_runs=200, form="trajectories"):
+def censoring(n, n_runs=200, form="trajectories"):
     """Return runs of which the first n lack their last state; some of them end in a state that "rest" never leaves."""
     frame = pd.DataFrame(ROWS[form])
     is_last = frame.episode != frame.episode.shift(-1)
@@ -206,15 +206,15 @@ def pending(frame):
 
 @pytest.mark.slow
 def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path):
-    frame = cut_off(200)
+    frame = censoring(200)
     n = len(pending(frame))
     assert 100 < n < 200
     message = (
         f"{n} of 200 runs end before the outcome of their last action: their last row has an action, and no row shows "
         "the state after it. If the outcome decided what was logged, as with a recorder that never writes the state in "
         "which a run ends, every result is wrong. Add a row with the last state of each run, and no action. If the "
-        "runs were cut off for reasons that have nothing to do with that outcome, such as a limit on the number of "
-        "steps, or if the last action was never carried out, say cut_off='unrelated'"
+        "runs were censored for reasons that have nothing to do with that outcome, such as a limit on the number of "
+        "steps, or if the last action was never carried out, say censoring='unrelated'"
     )
     frame.to_csv(tmp_path / "log.csv", index=False)
     counted = duckdb.sql(counts_query(LAMP, table="frame", dialect="duckdb", form="trajectories")).df()
@@ -223,19 +223,19 @@ def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path
             with pytest.raises(pl.DataError) as caught:
                 read_log(LAMP, source, **options)
             assert str(caught.value) == message
-        log = read_log(LAMP, source, cut_off="unrelated")
-        assert log.report.summary.endswith(f", 200 last rows of runs ({n} cut off), 0 rejected")
-        assert log.report.to_dict()["rows"]["cut off"] == n
-        assert log.report.to_dict()["cut_off"] == "unrelated"
+        log = read_log(LAMP, source, censoring="unrelated")
+        assert log.report.summary.endswith(f", 200 last rows of runs ({n} censored), 0 rejected")
+        assert log.report.to_dict()["rows"]["censored"] == n
+        assert log.report.to_dict()["censoring"] == "unrelated"
 
 
 def test_half_of_the_runs_may_be_cut_off():
     """With one whole run less it is more than half."""
-    frame = cut_off(100)
+    frame = censoring(100)
     names = pending(frame)
     n = len(names)
     half = frame[frame.episode.isin([*names, *range(100, 100 + n)])]
-    assert read_log(LAMP, half).report.rows["cut off"] == n
+    assert read_log(LAMP, half).report.rows["censored"] == n
     with pytest.raises(pl.DataError, match=f"^{n} of {2 * n - 1} runs end before the outcome of their last action"):
         read_log(LAMP, half[half.episode < 100 + n - 1])
 
@@ -244,7 +244,7 @@ def test_half_of_the_runs_may_be_cut_off():
 def test_runs_that_plumdp_writes_are_not_cut_off(name, tmp_path):
     study = pl.case_study(name)
     pl.data.write_runs(study.model, study.true_point, 50, tmp_path / "log.csv", rng=1, max_steps=7, form="trajectories")
-    assert read_log(study.model, tmp_path / "log.csv").report.rows["cut off"] == 0
+    assert read_log(study.model, tmp_path / "log.csv").report.rows["censored"] == 0
 
 
 FRAMES = {
@@ -273,7 +273,7 @@ def test_capitals_of_a_warehouse_do_not_matter():
 def test_a_log_with_next_states_and_steps_is_one_of_transitions_unless_said_otherwise():
     frame = pd.DataFrame(ROWS["transitions"])
     assert read_log(LAMP, frame).report.form == "transitions"
-    as_runs = read_log(LAMP, frame, form="trajectories", cut_off="unrelated")
+    as_runs = read_log(LAMP, frame, form="trajectories", censoring="unrelated")
     assert as_runs.report.n_runs == 200
     assert as_runs.counts.total == COUNTS.sum() - 200
 
@@ -489,7 +489,7 @@ def corrupted(draw, pool):
 
 
 def check_against_recount(frame, form, rows):
-    log = read_log(LAMP, frame, form=form, on_unmatched="report", cut_off="unrelated")
+    log = read_log(LAMP, frame, form=form, on_unmatched="report", censoring="unrelated")
     counts, kinds = recount(rows, LAMP.graph, form)
     assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
     others = log.report.n_runs + log.report.rows["copy"] + log.report.rejected

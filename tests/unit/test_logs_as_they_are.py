@@ -92,7 +92,7 @@ def test_clocks_that_are_put_back_do_not_change_the_order(tmp_path):
     RUNS.assign(step=texts).to_csv(tmp_path / "log.csv", index=False)
     RUNS.assign(step=local).to_csv(tmp_path / "local.csv", index=False)
     assert np.array_equal(read_log(LAMP, tmp_path / "log.csv").counts.counts, COUNTS)
-    wrong = read_log(LAMP, tmp_path / "local.csv", on_unmatched="report", cut_off="unrelated").counts.counts
+    wrong = read_log(LAMP, tmp_path / "local.csv", on_unmatched="report", censoring="unrelated").counts.counts
     assert not np.array_equal(wrong, COUNTS)
 
 
@@ -186,7 +186,7 @@ def test_a_log_of_a_markov_chain_needs_no_actions(form, tmp_path):
     for source in (bare, tmp_path / "log.csv"):
         log = read_log(chain, source)
         assert np.array_equal(log.counts.counts, counts)
-        assert log.report.rejected == log.report.rows["cut off"] == 0
+        assert log.report.rejected == log.report.rows["censored"] == 0
     wrong = read_log(chain, bare.assign(x=bare.x.replace(1, 7)), on_unmatched="report")
     assert wrong.report.rows["unknown state"] > 0
     cut = bare[bare.x < 3]
@@ -321,7 +321,7 @@ def test_every_rejected_row_is_written_as_it_is_with_its_reason_and_its_place(fo
         as_nullable(part).to_parquet(tmp_path / f"{name}.parquet")
     given = as_nullable(rows) if source == "frame" else [tmp_path / f"{name}.{source}" for name in parts]
     path = tmp_path / "rejected.csv"
-    log = read_log(LAMP, given, form=form, on_unmatched="report", cut_off="unrelated", rejected=path)
+    log = read_log(LAMP, given, form=form, on_unmatched="report", censoring="unrelated", rejected=path)
     assert np.array_equal(log.counts.counts, counts)
     written = pd.read_csv(path)
     assert Counter(written.reason) == {kind: n for kind, n in kinds.items() if kind in REJECTED}

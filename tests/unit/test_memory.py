@@ -84,13 +84,13 @@ def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(mod
         both = [pl.conclude(learned, question) for question in (product, plain)]
         assert both[0].rests_on.parameters == both[1].rests_on.parameters == learned.parameters
         assert both[0].beside.p_value == both[1].beside.p_value
-    announced = [pl.learn(model, counts, objectives=[q], confidence_set="interval") for q in (product, plain)]
+    prespecified = [pl.learn(model, counts, objectives=[q], confidence_set="interval") for q in (product, plain)]
     for field in ("rows", "offsets", "lower", "upper"):
-        first, second = (getattr(each.region, field) for each in announced)
+        first, second = (getattr(each.region, field) for each in prespecified)
         assert first.tobytes() == second.tobytes()
 
 
-def test_a_question_that_is_announced_and_asked_again_is_one_question(model, counts):
+def test_a_question_that_is_prespecified_and_asked_again_is_one_question(model, counts):
     learned = pl.learn(model, counts, objectives=[WITHIN])
     assert pl.conclude(learned, WITHIN).rests_on.jointly == ()
     with pytest.raises(pl.ModelError, match="this is asked twice"):
@@ -297,7 +297,7 @@ def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices
 def test_a_threshold_is_said_of_all_policies_also_where_few_choices_are_looked_at(model, counts):
     learned = pl.learn(model, counts)
     yes, no = (pl.decide(learned, f"P>={least} [ F<=5 x=1 ]") for least in (0.9, 0.9999))
-    assert "Yes, under the policy found" in yes.sentence
+    assert "Yes, under the recommended policy" in yes.sentence
     assert "no policy has more than" in no.sentence
 
 

@@ -100,9 +100,11 @@ def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(wal
             == learned.parameters
         )
         assert found[0].beside.p_value == found[1].beside.p_value == found[2].beside.p_value
-    announced = [pl.learn(walk, counts, objectives=[text], confidence_set="interval") for text in (BOTH, FUEL, plain)]
+    prespecified = [
+        pl.learn(walk, counts, objectives=[text], confidence_set="interval") for text in (BOTH, FUEL, plain)
+    ]
     for field in ("rows", "offsets", "lower", "upper"):
-        assert len({getattr(each.region, field).tobytes() for each in announced}) == 1
+        assert len({getattr(each.region, field).tobytes() for each in prespecified}) == 1
     assert ask(BOTH, walk).model.counted is walk
 
 

@@ -251,7 +251,7 @@ class TestIntervals:
         assert pl.certify(wide, counts, REACH, confidence_set=kind).status == "certified"
         narrow = replace(mixed(), space=pl.ParameterSpace.box({"p": (Fraction(1, 5), Fraction(1, 2))}))
         found = pl.certify(narrow, counts, REACH, confidence_set=kind)
-        assert found.status == "model contradicted"
+        assert found.status == "model rejected"
         assert found.lower < found.upper
 
     def test_data_that_exclude_the_space_of_rows_without_ties_are_named(self):
@@ -261,7 +261,7 @@ class TestIntervals:
         counts = pl.TransitionCounts(model.graph, np.round(2000 * rates).astype(int), "independent")
         found = pl.certify(model, counts, REACH)
         assert "p in [0.2, 0.25] (the space)" in found.claim.reason
-        assert found.status == "model contradicted"
+        assert found.status == "model rejected"
 
 
 class TestWhatFollows:
@@ -311,12 +311,15 @@ class TestWhatFollows:
         rows = np.full(model.graph.n_transitions, 0.5)
         counts = pl.simulate(model, (TRUTH, rows), 300, rng=1, max_steps=60)
         assert pl.certify(model, counts, REACH).rests_on.parameters == {}
-        assert "p" in pl.learn(model, counts, misfit=0.01).parameters
+        assert "p" in pl.learn(model, counts, model_tolerance=0.01).parameters
 
     @pytest.mark.parametrize(
         ("options", "match"),
         [
-            ({"misfit": 0.01}, r"misfit=0.01: confidence_set='table' sees no expressions in this model"),
+            (
+                {"model_tolerance": 0.01},
+                r"model_tolerance=0.01: confidence_set='table' sees no expressions in this model",
+            ),
             (
                 {"relaxation": "rectangular"},
                 "treated as unknown; choose 'interval' or 'coupled', or the confidence set",

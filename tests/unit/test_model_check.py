@@ -64,13 +64,13 @@ def test_nothing_is_said_of_a_right_model(seed):
 
 def test_a_drift_with_a_variable_is_named_with_side_amount_and_observations(drift):
     assert drift.is_contradicted
-    finding, advice, misfit = drift.diagnosis
+    finding, advice, model_tolerance = drift.diagnosis
     assert finding.startswith("the data fit other parameters where x is large: from x = ")
     assert ", the probability that x goes down is 0.0" in finding  # at the right end it cannot go up
     assert " below what the model says (90,000 observations)" in finding
     assert " above it (90,000 observations)" in finding
     assert advice.startswith("what to try: let the parameters depend on x, such as with one value from x = ")
-    assert misfit.startswith("the data would not contradict a model whose rows may be off by 0.0")
+    assert model_tolerance.startswith("the data would not contradict a model whose rows may be off by 0.0")
     assert [label for label, _ in drift.facts()][:3] == ["because", "try", "or"]
 
 
@@ -187,7 +187,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
     model = pl.case_study("glider:11,9").model
     found = check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
     assert (found.is_contradicted, found.p_value) == (True, None)
-    assert found.headline == "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen."
+    assert found.headline == "MODEL REJECTED: 50 rows of the data show what the model says cannot happen."
     assert "(x=7, y=0)" in found.diagnosis[0]
 
 
@@ -228,7 +228,7 @@ def test_texts_json_and_html_say_the_same(drift):
     assert (read["contradicted"], read["p_value"]) == (True, drift.p_value)
     assert read["diagnosis"] == list(drift.diagnosis)
     assert len(read["residuals"]) == len(drift.residuals)
-    assert str(drift).startswith("MODEL CONTRADICTED with confidence 99.9 % (p = ")
+    assert str(drift).startswith("MODEL REJECTED with confidence 99.9 % (p = ")
     assert "  try             let the parameters depend on x" in str(drift)
     assert repr(drift).startswith("ModelCheck(contradicted, p = ")
     assert len(repr(drift)) < 200
@@ -261,7 +261,7 @@ def test_a_change_that_can_happen_at_one_value_of_a_variable_says_nothing_about_
 def test_a_conflict_says_where_the_model_is_wrong_and_what_to_try():
     counts = draw(MODEL, moved(MODEL, RIGHT, drifting()), 5000, 1)
     certificate = pl.certify(MODEL, counts, "Pmax=? [ F<=5 x=6 ]", confidence_set="likelihood")
-    assert certificate.status == "model contradicted"
+    assert certificate.status == "model rejected"
     assert "the data fit other parameters where x is large: from x = " in certificate.claim.reason
     assert "what to try: let the parameters depend on x" in certificate.claim.reason
 

@@ -50,13 +50,13 @@ def test_without_data_the_p_value_is_one(space, has_pilot):
 
 
 def test_without_parameters_the_numbers_alone_decide():
-    """The fortune of 500 heads of 550 throws, in exact fractions: predictions (k + 1/2)/(n + 1) over 1/2."""
+    """The wealth of 500 heads of 550 throws, in exact fractions: predictions (k + 1/2)/(n + 1) over 1/2."""
     model = row_model([[HALF, HALF]], pl.ParameterSpace.unit())
     fixed = find_fixed_numbers(model)
-    fortune = Fraction(1)
+    wealth = Fraction(1)
     for n in range(550):
-        heads, is_head = n - n // 11, n % 11 != 10  # any order with 500 heads has the same fortune
-        fortune *= Fraction(2 * (heads if is_head else n // 11) + 1, n + 1)
+        heads, is_head = n - n // 11, n % 11 != 10  # any order with 500 heads has the same wealth
+        wealth *= Fraction(2 * (heads if is_head else n // 11) + 1, n + 1)
     for seen, small in (([275, 275], False), ([500, 50], True)):
         counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
         counts[:2] = seen
@@ -65,12 +65,12 @@ def test_without_parameters_the_numbers_alone_decide():
         p_value = fit_model(model, counts, fixed=fixed).p_value
         assert p_value == pytest.approx(min(1, 0.001 * exp(-evidence)), rel=0.05)
         if small:
-            assert p_value == pytest.approx(float(40 / fortune), rel=0.05)
-            assert p_value >= float(40 / fortune)
+            assert p_value == pytest.approx(float(40 / wealth), rel=0.05)
+            assert p_value >= float(40 / wealth)
 
 
 def test_a_parameter_that_is_known_is_tested_like_any_number():
-    """Its space has no inner points; 900 heads of 1,000 at p = 1/2 have a fortune of about 2^1000 B(900.5, 100.5)/π."""
+    """Its space has no inner points; 900 heads of 1,000 at p = 1/2 have a wealth of about 2^1000 B(900.5, 100.5)/π."""
     model = cell_model([COIN], pl.ParameterSpace.box({"p": (HALF, HALF)}))
     wrong = fit_model(model, counts_in_cells(model, [[[900, 100]]])).p_value
     right = fit_model(model, counts_in_cells(model, [[[500, 500]]])).p_value
@@ -100,19 +100,19 @@ def test_no_p_value_is_zero():
 
 
 def share_of(counts, kind):
-    """Return the share of the error that each test of a kind has, from what it says: evidence less ln fortune.
+    """Return the share of the error that each test of a kind has, from what it says: evidence less ln wealth.
 
-    The only point is p = 1/2. The fortune of the first cell's row, or of the class of both, is calculated in fractions.
+    The only point is p = 1/2. The wealth of the first cell's row, or of the class of both, is calculated in fractions.
     """
     fit = fit_model(KNOWN, counts, error=0.001)
     found = {test.subject: test.evidence for test in fit.tests if test.kind == kind}
     assert len(found) == (1 if kind == "class" else 2)
     seen = counts.counts[counts.counts > 0].tolist()
     heads, tails = (sum(seen[::2]), sum(seen[1::2])) if kind == "class" else seen[:2]
-    return len(found) * exp(max(found.values()) - log(fortune_of(heads, tails)))
+    return len(found) * exp(max(found.values()) - log(wealth_of(heads, tails)))
 
 
-def fortune_of(heads, tails):
+def wealth_of(heads, tails):
     """Return the product of predictions over 1/2, in fractions, heads first."""
     found = Fraction(1)
     for n in range(heads + tails):
@@ -122,7 +122,7 @@ def fortune_of(heads, tails):
 
 
 def test_shares_of_all_ends_of_the_data_sum_to_the_share_of_tests():
-    """Data that stop at will have no pilot at first, then one of 16, 64, … runs; the opponent picks the end.
+    """Data that stop at will have no pilot at first, then one of 16, 64, … runs; the adversary picks the end.
 
     A class or a row is tested at the largest share that any end gives it, and drifts at the sum over the pilots.
     """
@@ -240,13 +240,13 @@ def test_the_strongest_test_names_the_drift():
 
 
 def test_numbers_that_the_model_fixes_have_half_of_the_share_of_the_fallback():
-    """Without parameters and with one number, the evidence is ln fortune + ln(2.5 % of the error) - ln(error)."""
+    """Without parameters and with one number, the evidence is ln wealth + ln(2.5 % of the error) - ln(error)."""
     model = row_model([[HALF, HALF]], pl.ParameterSpace.unit())
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:2] = 40, 20
     fit = fit_model(model, pl.TransitionCounts(model.graph, counts, "adaptive"), fixed=find_fixed_numbers(model))
     (test,) = fit.tests
-    assert test.evidence == pytest.approx(log(fortune_of(40, 20)) + log(1 / 40), abs=1e-9)
+    assert test.evidence == pytest.approx(log(wealth_of(40, 20)) + log(1 / 40), abs=1e-9)
 
 
 def test_multipliers_of_a_contradiction_sum_to_one_and_name_what_is_needed():
@@ -271,7 +271,7 @@ def certificate_of(seen, confidence_set, pilot=PILOT):
 @pytest.mark.parametrize("confidence_set", ["interval", "likelihood"])
 def test_a_contradicted_model_has_bounds_on_the_graph_alone(confidence_set):
     learned, certificate = certificate_of(drifted(5), confidence_set)
-    assert certificate.status == Status.CONTRADICTED
+    assert certificate.status == Status.REJECTED
     assert certificate.beside.p_value <= (1 if confidence_set == "likelihood" else 1 / 40) * learned.error
     assert certificate.how.relaxation == "untied"
     assert "no parameters explain the data" in str(certificate)
@@ -285,7 +285,7 @@ def test_what_the_certificate_says_of_the_model_is_what_was_decided():
     assert certificate.status == Status.CERTIFIED
     assert "no parameters explain" not in str(between)
     assert "some doubt" in str(between)
-    decided = altered(certificate, p_value=1.0, status=Status.CONTRADICTED)
+    decided = altered(certificate, p_value=1.0, status=Status.REJECTED)
     assert "no sign that the model is wrong" not in str(decided)
 
 

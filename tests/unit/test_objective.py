@@ -180,8 +180,8 @@ def test_a_target_that_no_policy_surely_reaches_is_named_as_such(counts, lower):
     assert (certificate.lower, certificate.upper) == (pytest.approx(lower), np.inf)
     assert certificate.claim.reason == f"no policy reaches the target with certainty{_END}"
     if lower == 1:
-        assert certificate.status == "nothing certified"
-        assert certificate.headline == f"Nothing certified: {certificate.claim.reason}."
+        assert certificate.status == "inconclusive"
+        assert certificate.headline == f"Inconclusive: {certificate.claim.reason}."
     else:
         assert certificate.status == "certified"
         assert certificate.headline == "The policy's value is infinite with confidence 99.9 %."
@@ -201,4 +201,4 @@ def test_a_lack_of_data_is_still_called_one():
     certificate = _certificate(_model(has_detour=True), (0, 0))
     assert certificate.upper == np.inf
     assert certificate.claim.reason == "there are no data (all counts are 0)"
-    assert certificate.headline == "Nothing certified: there are no data (all counts are 0)."
+    assert certificate.headline == "Inconclusive: there are no data (all counts are 0)."

@@ -363,7 +363,7 @@ def test_runs_that_the_model_does_not_explain_contradict_it():
     simulator = pl.online.simulator(model(p, q), {"p": 0.2, "q": 0.8}, rng=1, max_steps=1)
     options = {"episodes": 500, "spacing": 5.0, "exploration": 1.0}
     record = final(pl.learn_online(model(p, p), simulator, 'Pmax=? [ F "up" ]', **options))
-    assert record.status == "model contradicted"
+    assert record.status == "model rejected"
     assert record.bound <= 0.8 <= record.optimistic_bound
 
 

@@ -16,7 +16,7 @@ from plumdp.data.sql import counts_query
 
 RUNS = pd.DataFrame(runs(LAMP, {"p": 0.6}, 40)[0]["trajectories"])
 LACKING = RUNS.drop(index=range(4, len(RUNS), 13))  # some months without a row, none of them the last of a run
-ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
+ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 FIRST = {"monthly": date(2023, 11, 30), "weekly": date(2023, 12, 31), "daily": date(2024, 2, 27)}
 
 

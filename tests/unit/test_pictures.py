@@ -29,7 +29,7 @@ RUNGS = (
     Relaxed("rectangular", 0.2, 0.61, "certified"),
     Relaxed("coupled", 0.25, 0.58765432, "certified"),
 )
-NOTHING = Relaxed("coupled", -inf, inf, "model contradicted")
+NOTHING = Relaxed("coupled", -inf, inf, "model rejected")
 LONG = 'R{"money"}max=? [ !"a long name" U<=1000 "end of everything" ]'
 SQUARE = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
 
@@ -222,8 +222,8 @@ def test_bars_that_are_much_longer_than_the_tightest_end_in_an_arrow_with_their_
 
 
 def test_bounds_of_a_contradicted_model_say_so():
-    shown = texts(draw_ladder(None, [Relaxed("untied", 0.1, 0.5, "model contradicted")], objective=""))
-    assert "graph alone (model contradicted)" in shown
+    shown = texts(draw_ladder(None, [Relaxed("untied", 0.1, 0.5, "model rejected")], objective=""))
+    assert "graph alone (model rejected)" in shown
     assert "certified bounds" not in shown
 
 

@@ -70,11 +70,11 @@ def test_what_practice_does_outside_of_a_closed_table_is_told():
     assert said.endswith("; 5 rows whose state or action the table does not have are no part of it")
 
 
-def test_nobody_announces_what_the_data_do():
+def test_nobody_prespecifys_what_the_data_do():
     with pytest.raises(
-        DataError, match=r"^announced=True: practice is what the data do; leave it out, or name a policy$"
+        DataError, match=r"^prespecified=True: practice is what the data do; leave it out, or name a policy$"
     ):
-        pl.certify(MODEL, COUNTS, WINS, policy="practice", announced=True)
+        pl.certify(MODEL, COUNTS, WINS, policy="practice", prespecified=True)
 
 
 @pytest.mark.slow
@@ -105,7 +105,9 @@ def test_sentences_are_in_units_with_digits_that_matter():
     assert unknown.lower < 0 < unknown.upper
     sentence = r"Not yet known: one yields between [\d.]+ wins a day less and [\d.]+ wins a day more than other, .*"
     assert re.fullmatch(sentence, unknown.sentence)
-    sentence = r"With confidence 99.9 % the policy found yields at least [\d.]+ wins a day more than the baseline."
+    sentence = (
+        r"With confidence 99.9 % the recommended policy yields at least [\d.]+ wins a day more than the baseline."
+    )
     assert re.fullmatch(sentence, improve(learned, objective, over="a").sentence)
     assert pl.conclude(learned, objective).headline.endswith(" wins a day with confidence 99.9 %.")
 

@@ -88,9 +88,9 @@ def test_a_product_with_an_automaton_is_one_file_and_is_certified(walk, counts, 
 def test_the_region_is_that_of_the_counted_model(walk, counts, first_then):
     question = first_then(walk, "tool", "site")
     learned = pl.learn(walk, counts)
-    asked, announced = pl.conclude(learned, question), pl.conclude(learned, 'Pmax=? [ F "site" ]')
-    assert asked.rests_on.parameters == announced.rests_on.parameters
-    assert announced.lower <= 0.9**2 <= announced.upper
+    asked, prespecified = pl.conclude(learned, question), pl.conclude(learned, 'Pmax=? [ F "site" ]')
+    assert asked.rests_on.parameters == prespecified.rests_on.parameters
+    assert prespecified.lower <= 0.9**2 <= prespecified.upper
 
 
 def test_data_that_contradict_the_model_bound_a_product_by_its_graph_alone(walk, first_then):
@@ -103,7 +103,7 @@ def test_data_that_contradict_the_model_bound_a_product_by_its_graph_alone(walk,
     seen[~is_left & is_fall & (graph.state_of_choice()[graph.choice_of_transition()] != graph.successor)] = 100_000
     data = pl.TransitionCounts(graph, seen, "adaptive")
     certificate = pl.certify(walk, data, first_then(walk, "tool", "site"))
-    assert certificate.status == "model contradicted"
+    assert certificate.status == "model rejected"
     assert certificate.upper < 1e-3  # the way to the site is closed; the way to the tool is not
 
 

@@ -111,7 +111,7 @@ def test_the_command_line_knows_a_confidence_set_that_was_added(
     }
     for command, arguments in commands.items():
         found = CliRunner().invoke(app, [command, *arguments])
-        assert found.exit_code in (0, 4), f"{command}: {found.output} {found.exception!r}"  # 4: nothing certified
+        assert found.exit_code in (0, 4), f"{command}: {found.output} {found.exception!r}"  # 4: inconclusive
     assert "no data used" in (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     refused = CliRunner().invoke(app, ["certify", *data[:-1], "nothing"])
     assert str(refused.exception).startswith(
@@ -396,7 +396,7 @@ from plumdp.cli.inputs import load_model
 
 def sizes(given):
     if given.misfit:
-        raise DataError(Option("misfit", given.misfit), ": states are counted; leave it out")
+        raise DataError(Option("model_tolerance", given.misfit), ": states are counted; leave it out")
     print(load_model(given)[0].graph.n_states)
 """
 
@@ -405,15 +405,17 @@ def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
     """It has the options that it names and those of all commands, and its errors speak of options."""
     monkeypatch.setitem(sys.modules, "plumdp.cli.sizes", load_file(tmp_path, "sizes", COMMAND))
     summary = "Print how many states there are."
-    entry = Command("sizes", {"model": "MODEL"}, "model misfit", summary, "plumdp sizes betting:5")
+    entry = Command("sizes", {"model": "MODEL"}, "model model tolerance", summary, "plumdp sizes betting:5")
     monkeypatch.setitem(COMMANDS, "sizes", entry)
     assert plumdp("sizes", "betting:5") == (0, "225\n", "")
     text = plumdp("sizes", "-h").out
-    assert all(words in text for words in (summary, "--constant", "--misfit", "--verbose", "plumdp sizes betting:5"))
-    assert plumdp("sizes", "betting:5", "--misfit", "0.1") == (
+    assert all(
+        words in text for words in (summary, "--constant", "--model-tolerance", "--verbose", "plumdp sizes betting:5")
+    )
+    assert plumdp("sizes", "betting:5", "--model-tolerance", "0.1") == (
         2,
         "",
-        "error: --misfit 0.1: states are counted; leave it out\n",
+        "error: --model-tolerance 0.1: states are counted; leave it out\n",
     )
 
 

@@ -22,7 +22,7 @@ AT_END = {"ends": lambda s: s.at == "over", "labels": {"over": lambda s: s.at ==
 
 
 def walk(seed=1, n=60, longest=20):
-    """Return runs between two places until they are over or cut off, under two actions."""
+    """Return runs between two places until they are over or censored, under two actions."""
     rng, rows = np.random.default_rng(seed), []
     for unit in range(n):
         at = "home"

@@ -318,7 +318,9 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
     text = render(certificate, Findings(fingerprint_of(certificate)))
     asked = "Is there a policy for which the expected “money” until the system reaches “end” is at least 10?"
     assert (
-        text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 11.1, ")
+        text.index("Certified")
+        < text.index(asked)
+        < text.index("Yes, under the recommended policy: it has at least 11.1, ")
     )
     assert certificate.comparison.answer["sentence"] in " ".join(Page(text).texts["li"]).replace(
         "\N{NO-BREAK SPACE}", " "
@@ -330,7 +332,7 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
 
 @pytest.mark.slow
 def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
-    assert contradicted.status == Status.CONTRADICTED
+    assert contradicted.status == Status.REJECTED
     assert '<body class="contradicted">' in pages["contradicted"]
     assert "do not rely on this policy" in pages["contradicted"]
     assert "not a claim about the model" in pages["contradicted"]
@@ -423,7 +425,7 @@ def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted
     )
     assert "<svg" not in refused._repr_html_()
     assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says
-    assert "MODEL CONTRADICTED" in contradicted._repr_html_()
+    assert "MODEL REJECTED" in contradicted._repr_html_()
 
 
 @pytest.mark.slow

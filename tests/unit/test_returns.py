@@ -149,7 +149,7 @@ def test_a_run_that_ended_too_early_counts_for_both_ends():
 @pytest.mark.parametrize(
     ("expected", "change", "told"),
     [
-        (0, lambda log: log, "expected=0: give the number of runs that you announced, at least 1"),
+        (0, lambda log: log, "expected=0: give the number of runs that you expected, at least 1"),
         (300, lambda log: log.assign(episode="run " + log.episode.astype(str)), "runs need an order; number them"),
     ],
 )

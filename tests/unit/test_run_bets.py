@@ -45,7 +45,7 @@ def worst_chance_above(ends, error):
 @pytest.mark.parametrize("planned", PLANS)
 @pytest.mark.parametrize("error", [0.5, 0.1])
 def test_of_all_sequences_of_coins_as_few_as_said_exclude_the_truth(error, planned):
-    """Ends count whatever was excluded before, so that the last end is that of an opponent who stops when he likes."""
+    """Ends count whatever was excluded before, so that the last end is that of an adversary who stops when he likes."""
     ends = np.array([mean_ends(path, path, 2 * error, planned)[0] for path in PATHS])
     assert 0.05 < worst_chance_above(ends, error) <= 1
     lower = np.array([mean_ends(path[:-1], path[:-1], 2 * error, planned)[0] for path in PATHS])
@@ -53,7 +53,7 @@ def test_of_all_sequences_of_coins_as_few_as_said_exclude_the_truth(error, plann
 
 
 @pytest.mark.slow
-def test_runs_announced_after_looking_exclude_the_truth_too_often():
+def test_runs_prespecified_after_looking_exclude_the_truth_too_often():
     """Whoever ends the data at will, and says then that so many runs were planned, has chosen the sizes by outcomes."""
     looks = [6 * 4**i // 3**i for i in range(12)]
     missed = {"after": 0, "before": 0}

@@ -1,4 +1,4 @@
-"""Whole runs of announced policies as evidence: what they add to tables, what they cost, and what is refused."""
+"""Whole runs of pre-specified policies as evidence: what they add to tables, what they cost, and what is refused."""
 
 import re
 
@@ -81,7 +81,8 @@ def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
     assert [rung.ground for rung in found.rungs] == ["whole runs", "rows"]
     assert sum(rung.share for rung in found.rungs) == 1
     said = "; ".join(found.first.rests_on.assumptions)
-    for words in ("you announced 100 runs", "the policy of each run was written down before", "drawn with the chance",
+    for words in ("you pre-specified 100 runs", "the policy of each run was written down before",
+        "drawn with the chance",
                   "you chose the policy before looking at any of these runs",
                   "nothing changed from the first run"):  # fmt: skip
         assert words in said
@@ -103,7 +104,7 @@ def test_the_share_of_runs_is_fixed_by_the_question_and_not_by_what_came():
     assert shares[0] == shares[1] > 0.6
 
 
-def test_how_many_runs_were_announced_does_not_depend_on_which_arms_came():
+def test_how_many_runs_were_prespecified_does_not_depend_on_which_arms_came():
     """Who ends the data before the first run of another arm would choose the sizes of bets."""
     log = log_of(30, 6)
     alone, both = (
@@ -127,7 +128,7 @@ def test_values_by_whole_runs_are_missed_as_rarely_as_said():
         log = log_of(40, seed)
         runs = read_whole_runs(TABLE, log, expected=20, columns={"arm": "arm"}).of("A")
         counts = pl.read_log(TABLE, log, order="runs", expected=40)
-        found = pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs, confidence=1 - error)
+        found = pl.certify(TABLE, counts, GOAL, policy="run", prespecified=True, runs=runs, confidence=1 - error)
         missed += not found.lower <= TRUTH["run"] <= found.upper
     assert missed <= binom.ppf(0.999, n, error)
 
@@ -148,10 +149,10 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     runs = read_whole_runs(wrong, log, expected=300, columns={"arm": "arm"}).of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
-    found = pl.certify(wrong, counts, GOAL, policy="run", announced=True, runs=runs)
-    said = r"PREMISES CONTRADICTED: whole runs alone say between 0\.59\S* and \S+, and the model says between .*\. No "
+    found = pl.certify(wrong, counts, GOAL, policy="run", prespecified=True, runs=runs)
+    said = r"PREMISES REJECTED: whole runs alone say between 0\.59\S* and \S+, and the model says between .*\. No "
     assert re.match(said, found.headline)
-    assert (found.status, found.lower, found.upper) == ("premises contradicted", -np.inf, np.inf)
+    assert (found.status, found.lower, found.upper) == ("premises rejected", -np.inf, np.inf)
     assert Result(found).exit_code == 3
     assert "the model is correct for some values of its parameters" in found.rests_on.assumptions
 
@@ -201,7 +202,7 @@ def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
     assert compared(alike).upper < 0
     with pytest.raises(pl.DataError, match="drawn with a chance that differs from run to run"):
         read_whole_runs(PICK, log, columns={"arm": "arm", "chance": "p"}).of("A")
-    with pytest.raises(pl.DataError, match="say how many runs you announced"):
+    with pytest.raises(pl.DataError, match="say how many runs you expected"):
         compared(log, n=None)
 
 
@@ -214,9 +215,9 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
     even = np.where(np.diff(PICK.graph.first_transition)[PICK.graph.choice_of_transition()] == 2, 0.5, 1.0)
     for size_of_others in (1, 1000):
         others = pl.simulate(PICK, even, size_of_others, rng=1, max_steps=1)
-        found = pl.certify(PICK, others, GOOD, policy="A", announced=True, runs=runs)
-        assert found.status == "premises contradicted"
-        assert found.headline.startswith("PREMISES CONTRADICTED: whole runs put a value above 0.1")
+        found = pl.certify(PICK, others, GOOD, policy="A", prespecified=True, runs=runs)
+        assert found.status == "premises rejected"
+        assert found.headline.startswith("PREMISES REJECTED: whole runs put a value above 0.1")
         assert "the model test" not in found.headline
         assert not found.claim.claims_bounds
         assert "no evidence against it" in str(found)  # the model is not blamed
@@ -226,9 +227,9 @@ def test_whole_runs_speak_beside_a_table_without_counts():
     log = drawn(0, np.ones(300, bool), 0.5, np.random.default_rng(1).random(300) < 0.6)
     runs = read_whole_runs(PICK, log, columns={"arm": "arm"}, expected=300).of("A")
     none = pl.read_log(PICK, log.iloc[:0]).counts
-    found = pl.certify(PICK, none, GOOD, policy="A", announced=True, runs=runs)
+    found = pl.certify(PICK, none, GOOD, policy="A", prespecified=True, runs=runs)
     assert (found.status, found.lower < 0.6 < found.upper) == ("certified", True)
-    assert pl.certify(PICK, none, GOOD, policy="A").status == "nothing certified"
+    assert pl.certify(PICK, none, GOOD, policy="A").status == "inconclusive"
 
 
 def test_runs_of_arms_are_not_compared_with_practice():
@@ -269,15 +270,15 @@ def test_runs_of_no_arm_are_refused(change, told):
 def test_runs_without_a_policy_that_was_there_before_are_refused():
     log = log_of(30, 5)
     counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, columns={"arm": "arm"})
-    with pytest.raises(pl.DataError, match="runs of a policy that was there before; say announced=True"):
+    with pytest.raises(pl.DataError, match="runs of a policy that was there before; say prespecified=True"):
         pl.certify(TABLE, counts, GOAL, policy="run", runs=runs.of("A"))
     with pytest.raises(pl.DataError, match=r'or of two arms in the order of their policies: runs\.of\("A", "B"\)'):
-        pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs.of("A", "B"))
+        pl.certify(TABLE, counts, GOAL, policy="run", prespecified=True, runs=runs.of("A", "B"))
     with pytest.raises(pl.DataError, match="C: choose arms of A, B"):
         runs.of("C")
     chosen = pl.certify(TABLE, counts, GOAL).policy
     with pytest.raises(pl.DataError, match="the policy comes from a certificate of"):
-        pl.certify(TABLE, counts, GOAL, policy=chosen, announced=True, runs=runs.of("A"))
+        pl.certify(TABLE, counts, GOAL, policy=chosen, prespecified=True, runs=runs.of("A"))
 
 
 def test_runs_do_not_show_rewards_that_are_learned():
@@ -285,7 +286,7 @@ def test_runs_do_not_show_rewards_that_are_learned():
     log = pd.DataFrame({"episode": range(20), "step": 0, "x": 0, "action": "go", "next_x": 1, "cost": 0.5})
     counts, runs = pl.read_log(model, log, order="runs"), read_whole_runs(model, log, expected=20)
     with pytest.raises(pl.DataError, match="rewards that depend on parameters are not read from a log"):
-        pl.certify(model, counts, COST, policy="go", announced=True, runs=runs)
+        pl.certify(model, counts, COST, policy="go", prespecified=True, runs=runs)
 
 
 def test_a_missing_week_shows_in_whole_runs_if_steps_are_weeks():

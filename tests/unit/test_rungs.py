@@ -29,7 +29,7 @@ UNITS = pl.explore(step, {"failed": False}, labels={"failed": lambda s: s.failed
 
 
 def log_of(hazards, rng, *, last=6, is_cut=lambda age, hazard: False):
-    """Return the log of units with these hazards, which are watched for six steps or until they are cut off."""
+    """Return the log of units with these hazards, which are watched for six steps or until they are censored."""
     rows = []
     for unit, hazard in enumerate(hazards, start=1):
         for age in range(last + 1):
@@ -43,7 +43,7 @@ def log_of(hazards, rng, *, last=6, is_cut=lambda age, hazard: False):
 
 
 def certified(log, **how):
-    read = {"order": "runs", "cut_off": "unrelated", **how}
+    read = {"order": "runs", "censoring": "unrelated", **how}
     return pl.certify(UNITS, pl.read_log(UNITS, log, **read), FAILS, confidence=0.95)
 
 
@@ -100,9 +100,9 @@ def test_a_right_model_is_not_blamed_for_a_log_of_easy_tasks_alone():
     )
     counts = pl.read_log(model, own[own.step > 0]).counts + pl.read_log(model, pd.concat([other, ends])).counts
     runs = pl.data.read_whole_runs(model, own)
-    how = {"confidence": 0.95, "policy": "go", "announced": True}
+    how = {"confidence": 0.95, "policy": "go", "prespecified": True}
     found = pl.certify(model, counts, good, runs=runs, **how)
-    assert found.status == "premises contradicted"
+    assert found.status == "premises rejected"
     assert "so what is assumed of the runs or of the model is wrong" in found.headline
     assert found.beside.p_value == 1
 
@@ -116,7 +116,7 @@ def test_the_model_is_blamed_if_somebody_vouches_for_the_runs():
         if found.status == "certified":
             assert found.claim.ground == "whole runs"
             assert found.lower <= value_of([0.02, 0.7]) <= found.upper
-            assert rows.status == "model contradicted"
+            assert rows.status == "model rejected"
     assert vouched.status == "certified"
     assert vouched.beside.p_value <= 0.05 + 1e-9
 
@@ -166,7 +166,7 @@ def test_logs_that_do_not_show_runs_cost_nothing_and_broken_ones_are_no_reason_t
     late = log.assign(step=log.step + (log.episode == 7))
     found = pl.certify(UNITS, pl.read_log(UNITS, late), FAILS)
     runs, rows = found.claim.rungs
-    assert (found.claim.ground, runs.status) == ("rows", "nothing certified")
+    assert (found.claim.ground, runs.status) == ("rows", "inconclusive")
     assert "the run begins here, others begin with step 0" in runs.reason
     assert (found.lower, found.upper) == (rows.lower, rows.upper)
     assert rows.upper - rows.lower > alone.upper - alone.lower  # the share of the runs is spent, whatever they are like
@@ -180,8 +180,8 @@ def test_the_weakest_premises_that_claim_something_lead():
     runs, rows = rung(Ground.WHOLE_RUNS, 0.2, 0.4), rung(Ground.ROWS, 0.25, 0.36)
     assert leading((runs, rows)) == runs
     assert leading((runs, rung(Ground.ROWS, 0.3, 0.31))) == runs
-    assert leading((rung(Ground.WHOLE_RUNS, 0, 1, Status.VACUOUS), rows)) == rows
-    assert leading((runs, rung(Ground.ROWS, 0.3, 0.31, Status.CONTRADICTED))) == runs
+    assert leading((rung(Ground.WHOLE_RUNS, 0, 1, Status.INCONCLUSIVE), rows)) == rows
+    assert leading((runs, rung(Ground.ROWS, 0.3, 0.31, Status.REJECTED))) == runs
 
 
 def test_the_first_rung_that_decides_a_threshold_gives_the_verdict():

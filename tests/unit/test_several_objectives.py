@@ -90,7 +90,7 @@ def test_more_objectives_make_each_bracket_wider_but_not_by_much():
         assert one.rests_on.jointly == ()
 
 
-def test_a_question_that_was_not_announced_holds_with_all_that_were():
+def test_a_question_that_was_not_prespecified_holds_with_all_that_were():
     learned = pl.learn(MODEL, COUNTS, objectives=TEXTS[:2])
     assert pl.conclude(learned, TEXTS[2]).rests_on.jointly == tuple(TEXTS[:2])
     other = pl.conclude(learned, TEXTS[0].replace('"both"', '("both")'))  # the same question in other words
@@ -115,7 +115,7 @@ def test_a_contradicted_model_is_contradicted_for_all_jointly():
     for at in (1, 2):
         counts[graph.first_transition[graph.first_choice[int(np.flatnonzero(graph.states["at"] == at)[0])]]] = 1000
     found = certify_all(model, pl.TransitionCounts(graph, counts, "adaptive"), TEXTS)
-    assert {(each.status, len(each.rests_on.jointly)) for each in found} == {("model contradicted", 2)}
+    assert {(each.status, len(each.rests_on.jointly)) for each in found} == {("model rejected", 2)}
 
 
 # Misuse

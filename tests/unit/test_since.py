@@ -37,7 +37,7 @@ def log(rows):
 
 def test_where_the_model_changed_the_end_of_the_data_is_certified(log):
     whole = pl.certify(COIN, log, HEADS, confidence=0.95)
-    assert whole.status == "model contradicted"
+    assert whole.status == "model rejected"
     assert "(certify_since, or certify --since), which pays for the choice of the start" in whole.claim.reason
     found = certify_since(COIN, log, HEADS, "run 590", confidence=0.95)
     assert found.lower < 0.3 < found.upper < 0.5
@@ -87,6 +87,6 @@ def test_the_command_says_what_holds_since_a_run(rows, tmp_path):
     saved = plumdp(*asked, "--since", "run 601", "-o", str(tmp_path / "result"))
     assert (saved.code, (tmp_path / "result").exists()) == (2, False)
     assert "--since and --output: ask one thing at a time" in saved.err
-    for option in (("--misfit", "0.1"), ("--confidence-set", "interval"), ("--witness",)):
+    for option in (("--model-tolerance", "0.1"), ("--confidence-set", "interval"), ("--witness",)):
         refused = plumdp(*asked, "--since", "run 601", *option)
         assert (refused.code, f"--since and {option[0]}: ask one thing at a time" in refused.err) == (2, True)

@@ -53,7 +53,7 @@ def placed(table, stages, horizons, rng, error):
         yield each.left, first, factors, horizons._replace(log_weight=horizons.log_weight - log(2))
 
 
-def exact_fortune(table, stages, factors, horizons, point):
+def exact_wealth(table, stages, factors, horizons, point):
     """Return ln F at a point of fractions, to about sixty digits."""
     with localcontext(prec=DIGITS):
         each = [
@@ -67,8 +67,8 @@ def exact_fortune(table, stages, factors, horizons, point):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["coin", "rare", "tree"])
 @pytest.mark.parametrize("most", [30, 10**9])
-def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_small(name, most):
-    """Points on lines between points with small and with large fortunes, up to sixty digits; at all moments."""
+def test_the_half_space_has_all_points_of_the_space_at_which_the_wealth_is_small(name, most):
+    """Points on lines between points with small and with large wealths, up to sixty digits; at all moments."""
     table, rng, n_near = TABLES[name], np.random.default_rng([len(name), most]), 0
     for is_renewed in (False, True):
         every, error = random_stages(table, rng, most), float(10 ** rng.uniform(-4, -0.4))
@@ -76,13 +76,13 @@ def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_smal
         corners = [[Fraction(x) for x in row] for row in product([0.001, 0.999], repeat=len(table.names))]
         for found, stages, factors, weights in placed(table, every, horizons, rng, error):
             level = -decimal(error).ln()
-            heights = [exact_fortune(table, stages, factors, weights, point) for point in corners]
+            heights = [exact_wealth(table, stages, factors, weights, point) for point in corners]
             inner, outer = (corners[heights.index(pick(heights))] for pick in (min, max))
             points = [point for point, height in zip(corners, heights, strict=True) if height < level]
             if min(heights) < level <= max(heights):
                 for _ in range(55):
                     middle = [(a + b) / 2 for a, b in zip(inner, outer, strict=True)]
-                    is_small = exact_fortune(table, stages, factors, weights, middle) < level
+                    is_small = exact_wealth(table, stages, factors, weights, middle) < level
                     inner, outer = (middle, outer) if is_small else (inner, middle)
                 points.append(inner)
                 n_near += 1
@@ -147,7 +147,7 @@ def thrown_coin(heads, planned):
     return pl.learn(model, counts, objectives=["Pmax=? [ F at=1 ]"], confidence=0.95).bounds
 
 
-def test_sizes_that_are_renewed_know_the_past_and_the_announced_number_alone():
+def test_sizes_that_are_renewed_know_the_past_and_the_prespecified_number_alone():
     """The bets of the first stages are the same whatever comes later, also if the data end before or after the plan."""
     throws = np.diff([0, *planned_moments(100), 100])
     heads = np.random.default_rng(1).binomial(throws, 0.5)

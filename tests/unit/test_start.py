@@ -48,7 +48,7 @@ def test_a_german_export_of_pumps_is_seen_for_what_it_is(tmp_path):
     assert (text.encoding, text.decimal, text.date_format) == ("cp1252", ",", "%d.%m.%Y")
     assert found.columns == {"episode": "Equipment", "step": "Datum"}
     assert found.states == {"Zustand": "lower(Zustand)"}
-    assert (found.actions, found.steps, found.cut_off, found.first) == ("Maßnahme", "monthly", "unrelated", 15)
+    assert (found.actions, found.steps, found.censoring, found.first) == ("Maßnahme", "monthly", "unrelated", 15)
     assert facts(found, "not used") == ["Prüfer: what it is now says nothing about what it is next"]
     assert found.objective == 'R{"cost"}min=? [ C<=29 ]'  # runs have 30 months
     cost = found.model.rewards["cost"]
@@ -131,7 +131,7 @@ def test_runs_that_go_on_from_where_the_first_ones_ended_contradict_the_table(cl
     found = replace(found, closed=closed)
     assert found.log.report.contradicting == 23
     result = pl.certify(found.model, found.log, found.objective)
-    assert result.status == "model contradicted"
+    assert result.status == "model rejected"
 
 
 def test_where_some_of_the_first_runs_go_on_is_no_end():
@@ -215,10 +215,10 @@ def visits(n=200):
 
 def test_an_end_that_is_given_says_which_last_rows_are_ends():
     found = pl.start(visits(), end='status="cured"|status="left"')
-    assert found.cut_off is None
+    assert found.censoring is None
     assert facts(found, "end") == ['status="cured"|status="left"']
     assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
-    assert pl.start(visits(), end='status="cured"').cut_off == "unrelated"  # for all that is known, some just stop
+    assert pl.start(visits(), end='status="cured"').censoring == "unrelated"  # for all that is known, some just stop
     with pytest.raises(pl.ModelError, match=r'status is "curd" in no state \(did you mean cured\?\)'):
         pl.start(visits(), end='status="curd"')
     with pytest.raises(pl.DataError, match="no first run ever reaches such a state"):
@@ -230,7 +230,7 @@ def test_where_runs_of_one_length_stop_is_no_end():
     rows = [(run, t, ["new", "old", "torn"][t] if run % 2 else "new", "use") for run in range(80) for t in range(3)]
     frame = pd.DataFrame(rows, columns=["run", "t", "state", "action"])
     found = pl.start(frame)
-    assert (found.end, found.cut_off) == ("", "unrelated")
+    assert (found.end, found.censoring) == ("", "unrelated")
     longer = pd.concat([frame, pd.DataFrame([(0, 3, "new", "use")], columns=frame.columns)])
     assert pl.start(longer).end == 'state="torn"'
 
@@ -260,11 +260,11 @@ def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
 def test_rows_with_their_next_state_are_not_cut_off():
     rows = [(run, t, (run + t) % 2, "go", (run + t + 1) % 2) for run in range(40) for t in range(6)]
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "x", "action", "next_x"]), initial={"x": 1})
-    assert (found.cut_off, facts(found, "form")) == (None, ["each row has the next state, in next_x"])
+    assert (found.censoring, facts(found, "form")) == (None, ["each row has the next state, in next_x"])
 
 
 def test_a_comparison_with_an_order_is_written_down_and_reported(tmp_path, monkeypatch):
-    """The report learns again what was announced: the policies of both, and bets on their difference."""
+    """The report learns again what was pre-specified: the policies of both, and bets on their difference."""
     monkeypatch.chdir(tmp_path)
     visits().to_csv("visits.csv", index=False)
     asked = ("--goal", 'status="cured"', "--order", "runs", "--against", "practice", "--confidence", "0.9")
@@ -306,7 +306,7 @@ def test_runs_that_made_the_table_are_no_evidence_in_any_file(nights, monkeypatc
 def test_a_certificate_from_no_data_has_no_bounds(nights, monkeypatch):
     monkeypatch.chdir(nights)
     ended = plumdp("certify", "nights/a.csv", "nights/b.csv", "--policy", "practice")
-    assert (ended.code, ended.out[:42]) == (4, "Nothing certified: there are no data (each")
+    assert (ended.code, ended.out[:42]) == (4, "Inconclusive: there are no data (each")
     assert "between" not in ended.out.splitlines()[0]
 
 
@@ -383,13 +383,13 @@ def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_ev
 @pytest.mark.parametrize(
     "policies",
     [
-        "--policy zidovudine+didanosine --against zidovudine --announced",
+        "--policy zidovudine+didanosine --against zidovudine --prespecified",
         "--policy zidovudine+didanosine --against practice",
         "--against practice",
     ],
 )
 def test_a_comparison_on_which_bets_were_placed_has_a_report(tmp_path, monkeypatch, policies):
-    """Its report is made from the folder, which does not say which of both policies was announced."""
+    """Its report is made from the folder, which does not say which of both policies was pre-specified."""
     monkeypatch.chdir(tmp_path)
     assert plumdp("start", "example:trial").code == 0
     asked = ["-p", 'Pmin=? [ F<=12 status="ill" ]', "--sampling", "trajectories", "--confidence", "0.95", "-o", "out"]

@@ -308,7 +308,7 @@ def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_exp
     counts = np.zeros(rows.n_transitions, dtype=np.int64)
     counts[rows.first_transition[:-1]] = 10_000  # the first outcome of every row, always: 1/5 among them
     certificate = pl.certify(model, TransitionCounts(rows, counts, "adaptive"), 'Pmax=? [ F "goal" ]')
-    assert certificate.status == "model contradicted"
+    assert certificate.status == "model rejected"
     assert certificate.how.confidence_set == "none: transitions of a stored model may have any probability"
     assert (certificate.lower, certificate.upper) == (0.0, 1.0)
 

@@ -46,20 +46,20 @@ def value(model, point, policy):
     return at[graph.initial_state]
 
 
-def announced(counts, model):
-    return pl.learn(model, counts, objectives=[REACH], confidence=0.95).bounds.of_kind(TableSet)[0].announced
+def prespecified(counts, model):
+    return pl.learn(model, counts, objectives=[REACH], confidence=0.95).bounds.of_kind(TableSet)[0].prespecified
 
 
 def test_rows_that_all_data_visit_leave_one_candidate_with_the_whole_share():
     model, _, _, counts = data(20000, (0.4, 0.3, 0.3))
-    (only,) = announced(counts, model)
+    (only,) = prespecified(counts, model)
     names = {model.graph.action_names[model.graph.action[c]] for c in only.policy.tolist()}
     assert names <= {"seldom", "stay"}  # which is best, and is seen often enough in these data
 
 
 def test_a_best_action_that_is_hardly_seen_is_not_the_favourite():
     model, point, _, counts = data()
-    found = announced(counts, model)
+    found = prespecified(counts, model)
     assert len(found) == 2
     of_side = [each.errors.of_side for each in found]
     assert of_side[0] == pytest.approx(9 * of_side[1])
@@ -83,7 +83,7 @@ def test_a_gain_over_a_baseline_is_certified_and_true(baseline):
     over = {"practice": "practice", "drawn": practice, "bad": "bad"}
     if baseline == "bad":
         over["bad"] = pl.PolicyTable(model.graph, policy_of(model, "bad"))
-    found = improve(model, counts, REACH, over=over[baseline], announced=baseline != "practice", confidence=0.95)
+    found = improve(model, counts, REACH, over=over[baseline], prespecified=baseline != "practice", confidence=0.95)
     assert found.is_better
     other = found.difference.second
     assert 0 < found.gain <= value(model, point, found.policy) - value(model, point, other.policy)

@@ -73,10 +73,10 @@ def test_steps_that_are_bounded_have_bets_if_they_are_counted_and_else_intervals
     assert "number of steps is bounded" in str(forgetting)
 
 
-def test_a_policy_that_was_announced_has_bets_of_its_own_and_the_certificate_says_so():
+def test_a_policy_that_was_prespecified_has_bets_of_its_own_and_the_certificate_says_so():
     model, point, counts = data()
     waits = pl.PolicyTable(model.graph, model.graph.first_choice[1:] - 1)
-    found = pl.certify(model, counts, REACH, policy=waits, announced=True)
+    found = pl.certify(model, counts, REACH, policy=waits, prespecified=True)
     assert found.lower <= true_value(model, point, REACH, waits) <= found.upper
     assert "the objectives were chosen before looking at the data" in found.rests_on.assumptions
     assert "bets on the value of this policy, and each row within its intervals" in str(found)
@@ -88,7 +88,7 @@ def test_a_policy_that_draws_has_bets_of_its_own(text):
     model, point, counts = data()
     weights = np.where(np.diff(model.graph.first_choice)[model.graph.state_of_choice()] == 1, 1.0, 0.3)
     weights[model.graph.first_choice[:3] + 1] = 0.7
-    found = pl.certify(model, counts, text, policy=weights, announced=True, confidence=0.95)
+    found = pl.certify(model, counts, text, policy=weights, prespecified=True, confidence=0.95)
     alone = pl.certify(model, counts, text, policy=weights, confidence=0.95, relaxation="interval")
     mixed = np.zeros((5, 5))
     taken = point * weights[model.graph.choice_of_transition()]
@@ -104,9 +104,9 @@ def test_a_policy_that_draws_has_bets_of_its_own(text):
 
 @pytest.mark.parametrize("policy", ["go", "uniform"])
 def test_a_policy_that_was_given_is_explained_from_model_and_counts(policy):
-    """It is learned again with the same policy announced, and gives the same certificate to the last bit."""
+    """It is learned again with the same policy pre-specified, and gives the same certificate to the last bit."""
     model, _, counts = data()
-    found = pl.certify(model, counts, REACH, policy=policy, announced=True)
+    found = pl.certify(model, counts, REACH, policy=policy, prespecified=True)
     assert explain(model, counts, found).about == fingerprint_of(found)
     with pytest.raises(pl.DataError, match="other counts"):
         explain(model, data(n_runs=2000)[2], found)
@@ -131,13 +131,14 @@ def test_several_objectives_share_the_error():
         assert joint.upper - joint.lower > one.upper - one.lower
 
 
-def test_policies_that_were_not_announced_have_intervals_alone():
+def test_policies_that_were_not_prespecified_have_intervals_alone():
     model, _, counts = data()
     learned = pl.learn(model, counts, objectives=[REACH])
     assert "bets are placed on policies that the first data name" in str(pl.conclude(learned, FREE[1]))
     given = pl.conclude(learned, REACH, policy=model.graph.first_choice[:-1])
     assert given.how.to_narrow == (
-        "to get narrower bounds: say announced=True if these data did not choose the policy; then bets are placed on it"
+        "to get narrower bounds: say prespecified=True if these data did not choose the policy; "
+        "then bets are placed on it"
     )
     nothing = pl.learn(model, data(pilot=False)[2], objectives=[REACH])
     assert "the order of the data is not known" in str(pl.conclude(nothing, REACH))
@@ -154,7 +155,7 @@ def test_a_question_of_yes_or_no_is_decided_and_policies_are_compared():
 def test_nothing_seen_is_nothing_certified():
     model, _, counts = data()
     nothing = TransitionCounts(model.graph, 0 * counts.counts, "adaptive")
-    assert str(pl.certify(model, nothing, REACH)).startswith("Nothing certified")
+    assert str(pl.certify(model, nothing, REACH)).startswith("Inconclusive")
 
 
 def test_data_that_may_end_at_will_divide_the_error_in_the_same_way_before_the_first_bet():

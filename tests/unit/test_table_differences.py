@@ -1,4 +1,4 @@
-"""Differences of two policies of a table: both are announced, and bets are placed on the difference itself."""
+"""Differences of two policies of a table: both are pre-specified, and bets are placed on the difference itself."""
 
 from functools import cache
 
@@ -49,7 +49,7 @@ def bracket(learned, action):
 
 
 @pytest.mark.slow
-def test_the_rival_of_a_difference_is_announced_as_well():
+def test_the_rival_of_a_difference_is_prespecified_as_well():
     model, counts = agent()
     objective = pl.parse_property(ASKED, model)
     both = pl.learn(model, counts, objectives=[Question(model, objective, always("b"), against=always("a"))])
@@ -59,7 +59,7 @@ def test_the_rival_of_a_difference_is_announced_as_well():
 
 
 @pytest.mark.slow
-def test_verify_refuses_values_beside_an_announced_difference_by_name():
+def test_verify_refuses_values_beside_an_prespecified_difference_by_name():
     model, counts = agent()
     asked = Question(model, pl.parse_property(ASKED, model), always("b"), against=always("a"))
     learned = pl.learn(model, counts, objectives=[asked])
@@ -70,7 +70,7 @@ def test_verify_refuses_values_beside_an_announced_difference_by_name():
 
 
 def both(policies, *, n_runs=12_000, is_tied=True, confidence=0.95):
-    """Return the bounds on the difference of two policies that was announced, and on each value."""
+    """Return the bounds on the difference of two policies that was pre-specified, and on each value."""
     model, counts = agent(n_runs, is_tied=is_tied)
     asked = Question(model, pl.parse_property(ASKED, model), policies[0], against=policies[1])
     learned = pl.learn(model, counts, objectives=[asked], confidence=confidence)
@@ -115,7 +115,7 @@ def test_a_policy_is_no_better_than_itself():
 
 @pytest.mark.slow
 def test_bets_on_a_policy_against_itself_say_nothing_of_another_one():
-    """The favourite of the pilot may be the rival itself, so that such a pair is announced."""
+    """The favourite of the pilot may be the rival itself, so that such a pair is pre-specified."""
     model, counts = agent(1000)
     objective = pl.parse_property(ASKED, model)
     learned = pl.learn(model, counts, objectives=[Question(model, objective, always("b"), against=always("b"))])

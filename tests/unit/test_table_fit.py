@@ -68,7 +68,7 @@ def test_an_average_in_place_of_the_largest_probability_would_not_be_fair(monkey
 def test_coins_that_are_tied_and_differ_contradict_the_model_and_others_do_not():
     tied = table(row="coin")
     found = pl.certify(tied, counts_of(tied, [600, 400], [300, 700]), TOSS)
-    assert found.status == "model contradicted"
+    assert found.status == "model rejected"
     assert "the data contradict that tied rows are the same: rows tied to that of" in found.claim.reason
     assert found.beside.p_value < 1e-9
     assert found.lower < 0.6 * 0.3 < found.upper  # by the graph alone
@@ -96,5 +96,5 @@ def test_numbers_that_a_table_fixes_are_tested():
     model = table(known=True)
     assert pl.certify(model, counts_of(model, [333, 667], [50, 50]), TOSS).status == "certified"
     found = pl.certify(model, counts_of(model, [500, 500], [50, 50]), TOSS)
-    assert found.status == "model contradicted"
+    assert found.status == "model rejected"
     assert "1/3" in found.claim.reason

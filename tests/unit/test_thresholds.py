@@ -96,7 +96,7 @@ def test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy(seed):
 
 
 def test_what_the_safe_policy_cannot_reach_another_might():
-    """The safe action wins half of the time, the other with p, of which little is known: the policy found is safe."""
+    """The safe action wins half of the time, the other with p, which is hardly known: the safe one is recommended."""
 
     def step(state):
         if state.x:
@@ -111,9 +111,9 @@ def test_what_the_safe_policy_cannot_reach_another_might():
     assert answer.certificate.lower == pytest.approx(0.5, abs=1e-12)
     assert answer.certificate.upper == pytest.approx(0.5, abs=1e-12)
     assert 0.55 < learned.region.upper[0] <= answer.limit
-    assert answer.verdict == "unknown"
-    assert decide(learned, 'Pmax<=0.55 [ F "goal" ]').verdict == "unknown"
-    assert decide(learned, 'P<=0.45 [ F "goal" ]').verdict == "unknown"
+    assert answer.verdict == "inconclusive"
+    assert decide(learned, 'Pmax<=0.55 [ F "goal" ]').verdict == "inconclusive"
+    assert decide(learned, 'P<=0.45 [ F "goal" ]').verdict == "inconclusive"
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +128,14 @@ def test_a_threshold_between_the_bounds_is_not_yet_known(learned):
     between = (certificate.lower + certificate.upper) / 2
     for form in ("R>={}", "Rmax>={}", "Rmax<={}", "Rmax>{}", "Rmax<{}"):
         answer = decide(learned, f'{form.format(between)} [ F "end" ]')
-        assert answer.verdict == Verdict.UNKNOWN
-        assert answer.sentence.startswith("Not yet known: the policy found has at least 10.")
+        assert answer.verdict == Verdict.INCONCLUSIVE
+        assert answer.sentence.startswith("Not yet known: the recommended policy has at least 10.")
 
 
 def test_a_threshold_at_the_bound_itself_is_reached_but_not_passed(learned):
     bound = Fraction(pl.conclude(learned, 'R{"money"}max=? [ F "end" ]').lower)
     assert decide(learned, f'R>={bound} [ F "end" ]').verdict == "yes"
-    assert decide(learned, f'R>{bound} [ F "end" ]').verdict == "unknown"
+    assert decide(learned, f'R>{bound} [ F "end" ]').verdict == "inconclusive"
 
 
 def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
@@ -155,7 +155,7 @@ def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(
     low, high = answer.certificate.claim.printed_bounds
     reached = f"at most {high}" if "<" in text else f"at least {low}"
     assert answer.sentence == (
-        f"Yes, under the policy found: it has {reached}, with confidence 99.9 %. Other policies may do worse: "
+        f"Yes, under the recommended policy: it has {reached}, with confidence 99.9 %. Other policies may do worse: "
         f"ask {of_all} for all policies."
     )
     assert answer.to_dict()["sentence"] == answer.sentence

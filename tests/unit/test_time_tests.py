@@ -36,14 +36,14 @@ def test_a_coin_that_changes_is_found_and_no_bound_is_claimed(tmp_path):
     """At the truth, the likelihood of the change is 4,000/4 · 0.1² / (2 · 0.15 · 0.85) = 39 nats above that of none."""
     found = pl.certify(COIN, CHANGED_COIN, HEADS)
     assert found.beside.p_value < 1e-6
-    assert found.status == Status.CONTRADICTED
-    assert found.headline == f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
+    assert found.status == Status.REJECTED
+    assert found.headline == f"MODEL REJECTED: {CHANGED}. No bound is claimed."
     assert (found.lower, found.upper, found.claim.printed_bounds) == (-np.inf, np.inf, ("none", "none"))
     assert found.rests_on.parameters == {}
     text = str(found)
     assert "p was about 0.1, and about 0.2 from about run 2,0" in text or "from about run 1,9" in text
     assert "depends on state and action alone" not in text
-    assert "misfit" not in found.claim.reason
+    assert "model_tolerance" not in found.claim.reason
     pl.write_result(found, tmp_path / "result")
     read = pl.read_result(tmp_path / "result")
     assert (read.headline, read.claim.claims_bounds, read.to_dict()["lower"]) == (found.headline, False, None)
@@ -63,7 +63,7 @@ def test_all_that_follows_from_data_that_changed_is_true_of_every_coin():
     gain = pl.difference(learned, HEADS, policy, policy)
     assert (gain.lower, gain.upper) == (-np.inf, np.inf)
     assert all(not each.claim.claims_bounds for each in compare(COIN, CHANGED_COIN, HEADS))
-    assert pl.decide(learned, 'P>=0.05 [ F "heads" ]').verdict == "unknown"
+    assert pl.decide(learned, 'P>=0.05 [ F "heads" ]').verdict == "inconclusive"
     relaxed, thrown = relax(learned, "expression"), COIN.graph.first_transition[0]
     of_throw = relaxed.expression[thrown : thrown + 2]
     assert (relaxed.lower[of_throw].tolist(), relaxed.upper[of_throw].tolist()) == ([0, 0], [1, 1])
@@ -82,8 +82,8 @@ def test_every_set_is_tested_over_time(kind):
 
 def test_rows_that_may_be_off_are_not_tested_over_time():
     """At every time, a coin of 0.15 that may be off by 0.1 explains it."""
-    found = pl.certify(COIN, CHANGED_COIN, HEADS, misfit=0.1)
-    assert found.status != Status.CONTRADICTED
+    found = pl.certify(COIN, CHANGED_COIN, HEADS, model_tolerance=0.1)
+    assert found.status != Status.REJECTED
     assert found.lower < 0.1 < 0.2 < found.upper
     assert not tolerant_shares(has_bets=True, has_drifts=True)["time"]
 

@@ -63,11 +63,12 @@ CASES = {
         {"relaxation": "rectangular"},
         "ask for relaxation='coupled', with one point for all states",
     ),
-    "a misfit": (
+    "a model tolerance": (
         RUNS,
         {"sampling": "trajectories"},
-        {"misfit": 0.01},
-        "allow for less, with a smaller misfit, if you are sure of it: no amount of data wins back what it costs",
+        {"model_tolerance": 0.01},
+        "allow for less, with a smaller model tolerance, if you are sure of it: "
+        "no amount of data wins back what it costs",
     ),
     "a set without bets": (RUNS, {}, {"confidence_set": "interval"}, MORE),
 }

@@ -1,4 +1,4 @@
-"""Sets for rows that are off by a misfit: one coin against an opponent, exactly; bets on trees; what is refused."""
+"""Sets for rows that are off by a tolerance: one coin against an adversary, exactly; bets on trees; what is refused."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -29,7 +29,7 @@ from plumdp.confidence.tolerant import (
     tolerant_shares,
 )
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
-from plumdp.fit.model_fit import smallest_misfit
+from plumdp.fit.model_fit import smallest_tolerance
 from plumdp.learning import learn as learning
 from plumdp.learning.learn import learn
 from plumdp.region.conflict import Conflict
@@ -47,39 +47,44 @@ MODELS = {
 }
 
 
-# One coin whose probability an opponent moves within the tolerance
+# One coin whose probability an adversary moves within the tolerance
 
 
 @cache
-def excluded(chance, misfit, error, n_throws, *, is_widened=True):
+def excluded(chance, model_tolerance, error, n_throws, *, is_widened=True):
     """Return for each number of throws and of heads whether the interval leaves out the chance."""
     result = []
     for n in range(1, n_throws + 1):
         ends = tolerant_interval(np.arange(n + 1), np.full(n + 1, n), error)
-        lower, upper = widened(*ends, misfit if is_widened else 0.0)
+        lower, upper = widened(*ends, model_tolerance if is_widened else 0.0)
         result.append((lower > chance) | (upper < chance))
     return result
 
 
-def crossing_probability(is_out, chance, misfit):
-    """Return how often a coin is ever out, if an opponent picks each throw's probability within the misfit.
+def crossing_probability(is_out, chance, model_tolerance):
+    """Return how often a coin is ever out, if an adversary picks each throw's probability within the model tolerance.
 
-    It is linear in the probability of one throw, so that the opponent picks an end.
+    It is linear in the probability of one throw, so that the adversary picks an end.
     """
     values = is_out[-1].astype(float)
     for out in reversed(is_out[:-1]):
         tails, heads = values[:-1], values[1:]
-        best = [p * heads + (1 - p) * tails for p in (max(chance - misfit, 0), min(chance + misfit, 1))]
+        best = [
+            p * heads + (1 - p) * tails for p in (max(chance - model_tolerance, 0), min(chance + model_tolerance, 1))
+        ]
         values = np.where(out, 1.0, np.maximum(*best))
-    return max(p * values[1] + (1 - p) * values[0] for p in (max(chance - misfit, 0), min(chance + misfit, 1)))
+    return max(
+        p * values[1] + (1 - p) * values[0]
+        for p in (max(chance - model_tolerance, 0), min(chance + model_tolerance, 1))
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("chance", "misfit", "error"), covering([0.003, 0.2, 0.5, 0.95], [0.0, 0.01, 0.1], [0.3, 0.05])
+    ("chance", "model_tolerance", "error"), covering([0.003, 0.2, 0.5, 0.95], [0.0, 0.01, 0.1], [0.3, 0.05])
 )
-def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_the_error(chance, misfit, error):
-    found = crossing_probability(excluded(chance, misfit, error, 400), chance, misfit)
+def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_the_error(chance, model_tolerance, error):
+    found = crossing_probability(excluded(chance, model_tolerance, error, 400), chance, model_tolerance)
     assert found <= error
     assert found > error / 100 or chance < 0.01
 
@@ -87,7 +92,7 @@ def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_th
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", [0.2, 0.5])
 def test_intervals_that_are_not_widened_are_caught(chance):
-    """With a misfit of a tenth and the other end of the tolerance, all coins are out in the end."""
+    """With a model tolerance of a tenth and the other end of the tolerance, all coins are out in the end."""
     is_out = excluded(chance, 0.1, 0.05, 400, is_widened=False)
     assert crossing_probability(is_out, chance, 0.1) > 0.5
 
@@ -142,9 +147,9 @@ def outcome_gains(model, table, factors, point):
     return gains, [model.expressions.polynomials[f].evaluate(point) for f in model.expression.tolist()]
 
 
-def largest_expectation(row, gains, misfit):
-    """Return the largest expectation of gains under rows that are off by the misfit."""
-    order, left, row = sorted(range(len(row)), key=lambda i: gains[i]), Fraction(misfit), list(row)
+def largest_expectation(row, gains, model_tolerance):
+    """Return the largest expectation of gains under rows that are off by the model tolerance."""
+    order, left, row = sorted(range(len(row)), key=lambda i: gains[i]), Fraction(model_tolerance), list(row)
     for i in order[:-1]:
         taken = min(row[i], left)
         row[i], row[order[-1]], left = row[i] - taken, row[order[-1]] + taken, left - taken
@@ -159,7 +164,7 @@ def largest_expectation(row, gains, misfit):
     st.sampled_from([0.001, 0.01, 0.1, 0.5]),
     st.integers(0, 2**32 - 1),
 )
-def test_the_expected_gain_of_rows_that_are_off_is_at_most_what_is_charged(name, a, b, misfit, seed):
+def test_the_expected_gain_of_rows_that_are_off_is_at_most_what_is_charged(name, a, b, model_tolerance, seed):
     model = MODELS[name]
     table, rng = likelihood_table(model), np.random.default_rng(seed)
     factors = np.where(table.is_class[table.group], np.exp(rng.uniform(-0.5, 0.5, len(table.outcomes))), 1.0)
@@ -168,8 +173,8 @@ def test_the_expected_gain_of_rows_that_are_off_is_at_most_what_is_charged(name,
     gains, rows = outcome_gains(model, table, factors, point)
     for choice, (first, last) in enumerate(pairwise(model.graph.first_transition.tolist())):
         assert sum(x * y for x, y in zip(rows[first:last], gains[first:last], strict=True)) == 1
-        worst = largest_expectation(rows[first:last], gains[first:last], misfit)
-        assert worst <= 1 + Fraction(misfit) * Fraction(ranges[choice])
+        worst = largest_expectation(rows[first:last], gains[first:last], model_tolerance)
+        assert worst <= 1 + Fraction(model_tolerance) * Fraction(ranges[choice])
 
 
 def test_the_range_of_one_coin_is_what_a_hand_calculation_says():
@@ -186,7 +191,7 @@ def test_the_range_of_one_coin_is_what_a_hand_calculation_says():
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error(is_moved):
     """By dynamic programming; a half-space that is not moved is caught."""
-    model, chance, misfit, error, n_throws = MODELS["coin"], 0.4, 0.05, 0.1, 150
+    model, chance, model_tolerance, error, n_throws = MODELS["coin"], 0.4, 0.05, 0.1, 150
     table = likelihood_table(model)
     factors = np.array([1.25 if f == p else 0.85 for f in table.outcomes])
     ranges = range_of_bets(model.graph, table, factors)[:1]
@@ -196,9 +201,9 @@ def test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error(i
         seen = np.array([heads if f == p else n - heads for f in table.outcomes]).T
         cuts = [half_space(table, row, factors, near=np.array([chance]), error=error) for row in seen]
         visits = Range(1.0, np.array([float(n)]), ranges)
-        left = LinearConstraints.of(cuts, 1, error, ranges=((visits,),) * len(cuts)).widened(misfit * is_moved)
+        left = LinearConstraints.of(cuts, 1, error, ranges=((visits,),) * len(cuts)).widened(model_tolerance * is_moved)
         is_out.append(left.rows[:, 0] * chance > left.offsets)
-    found = crossing_probability(is_out, chance, misfit)
+    found = crossing_probability(is_out, chance, model_tolerance)
     assert bool(found <= error) is is_moved
     assert found > error / 20
 
@@ -229,7 +234,7 @@ def test_sets_grow_with_the_misfit():
     measured = tolerant_set(
         study.model, counts, error=0.01, directions=lambda at: [pl_direction(len(study.model.space.names))]
     )
-    sets = [measured.widened(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
+    sets = [measured.widened(model_tolerance) for model_tolerance in (0.0, 1e-6, 0.01, 0.1)]
     assert len(half_spaces_of(sets[0]).offsets) == 4  # on both sides, at the last two moments
     assert not sets[0].of_kind(LevelSet)
     for (one, in_one), (other, in_other) in pairwise((half_spaces_of(each), strips_of(each)) for each in sets):
@@ -248,7 +253,7 @@ def pl_direction(d):
 @pytest.mark.slow
 def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     study = pl.case_study("aircraft:20,10")
-    # with a misfit there are no tests of memory, which would have a share of the error
+    # with a model tolerance there are no tests of memory, which would have a share of the error
     counts = replace(data(study.model, study.true_point), contexts=())
     options = {"error": 0.01, "directions": lambda at: [pl_direction(len(at))]}
     ours, theirs = (
@@ -305,24 +310,29 @@ def counts_of(model, *rows):
 def test_a_row_that_is_off_by_more_than_the_misfit_is_found_even_if_the_sum_of_rows_is_not():
     model = two_coins()
     counts = counts_of(model, (4000, 6000), (6000, 4000), (2500, 7500))
-    assert learn(model, counts, misfit=0.02).conflict is not None
-    assert learn(model, counts, misfit=0.12).conflict is None
-    assert 0.05 < smallest_misfit(model, counts, error=0.001) < 0.1
+    assert learn(model, counts, model_tolerance=0.02).conflict is not None
+    assert learn(model, counts, model_tolerance=0.12).conflict is None
+    assert 0.05 < smallest_tolerance(model, counts, error=0.001) < 0.1
 
 
 def test_a_model_that_is_right_needs_no_misfit():
     model = two_coins()
-    assert smallest_misfit(model, counts_of(model, (500, 500), (510, 490), (245, 755)), error=0.01) == 0
+    assert smallest_tolerance(model, counts_of(model, (500, 500), (510, 490), (245, 755)), error=0.01) == 0
 
 
 def test_the_smallest_misfit_is_the_least_of_two_digits_without_a_conflict():
     model, error = two_coins(), 0.001
     counts = counts_of(model, (4500, 5500), (5500, 4500), (2500, 7500))
-    found = smallest_misfit(model, counts, error=error)
+    found = smallest_tolerance(model, counts, error=error)
     assert float(f"{found:.1e}") == found > 0
-    assert learn(model, counts, misfit=found, confidence=1 - error, confidence_set="likelihood").conflict is None
+    assert (
+        learn(model, counts, model_tolerance=found, confidence=1 - error, confidence_set="likelihood").conflict is None
+    )
     below = float(f"{found - 10 ** (np.floor(np.log10(found)) - 1):.1e}")
-    assert learn(model, counts, misfit=below, confidence=1 - error, confidence_set="likelihood").conflict is not None
+    assert (
+        learn(model, counts, model_tolerance=below, confidence=1 - error, confidence_set="likelihood").conflict
+        is not None
+    )
 
 
 def test_bets_for_the_smallest_misfit_know_nothing_of_later_stages(monkeypatch):
@@ -355,12 +365,12 @@ def test_a_constant_that_is_off_by_more_than_the_misfit_is_excluded_and_shares_a
     assert len(fixed.constants_only()) == 1
     options = {"error": 0.01, "confidence": 0.99}
     assert len(excluded_numbers(model, fixed, counts, **options)) == 2
-    (text,) = excluded_numbers(model, fixed, counts, misfit=0.02, **options)
+    (text,) = excluded_numbers(model, fixed, counts, model_tolerance=0.02, **options)
     assert "the model says 0.5, seen 5,600 of 10,000 times" in text
     assert text.endswith("with confidence 99 %, if rows are off by at most 0.02)")
-    assert excluded_numbers(model, fixed, counts, misfit=0.06, **options) == ()
-    assert isinstance(learn(model, counts, misfit=0.02).region, Conflict)
-    assert smallest_misfit(model, counts, error=0.01) == pytest.approx(0.035, abs=0.01)
+    assert excluded_numbers(model, fixed, counts, model_tolerance=0.06, **options) == ()
+    assert isinstance(learn(model, counts, model_tolerance=0.02).region, Conflict)
+    assert smallest_tolerance(model, counts, error=0.01) == pytest.approx(0.035, abs=0.01)
 
 
 def test_constants_keep_the_tests_of_their_classes():
@@ -388,18 +398,21 @@ def problem():
 def test_certificates_say_what_they_tolerate():
     study, counts = problem()
     options = {"confidence_set": "likelihood", "relaxation": "coupled"}
-    found = pl.certify(study.model, counts, study.objective, misfit=0.01, **options)
-    assert found.rests_on.misfit == found.to_dict()["misfit"] == 0.01
-    assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.page().facts
-    assert dict(found.page().facts)["model test"].endswith("; with a misfit, changes over time are not tested")
+    found = pl.certify(study.model, counts, study.objective, model_tolerance=0.01, **options)
+    assert found.rests_on.model_tolerance == found.to_dict()["model_tolerance"] == 0.01
+    assert (
+        "model_tolerance",
+        "the bounds allow for rows that are off by 0.01 in total variation",
+    ) in found.page().facts
+    assert dict(found.page().facts)["model test"].endswith("; with a model tolerance, changes over time are not tested")
     said = (
         "the model is correct for some values of its parameters, up to 0.01 for each state and action (in total "
         "variation)"
     )
     assert said in found.rests_on.assumptions
     right = pl.certify(study.model, counts, study.objective, **options)
-    assert right.rests_on.misfit == 0
-    assert not any("misfit" in label for label, _ in right.page().facts)
+    assert right.rests_on.model_tolerance == 0
+    assert not any("model_tolerance" in label for label, _ in right.page().facts)
     assert found.lower < right.lower < right.upper < found.upper
 
 
@@ -409,7 +422,7 @@ def test_no_misfit_is_the_same_as_saying_nothing():
     for kind in ("interval", "likelihood", "l1"):
         plain, zero = (
             pl.certify(study.model, counts, study.objective, confidence_set=kind, **options)
-            for options in ({}, {"misfit": 0})
+            for options in ({}, {"model_tolerance": 0})
         )
         assert (plain.lower, plain.upper, plain.how.confidence_set) == (zero.lower, zero.upper, zero.how.confidence_set)
 
@@ -417,10 +430,10 @@ def test_no_misfit_is_the_same_as_saying_nothing():
 @pytest.mark.slow
 def test_all_relaxations_tolerate_it():
     study, counts = problem()
-    found = compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)
+    found = compare(study.model, counts, study.objective, confidence_set="likelihood", model_tolerance=0.01)
     assert [one.how.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
-    assert {one.rests_on.misfit for one in found} == {0.01}
-    bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", misfit=0.01)
+    assert {one.rests_on.model_tolerance for one in found} == {0.01}
+    bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", model_tolerance=0.01)
     assert bounds.how.confidence_set == "intervals that allow for rows off by 0.01"
 
 

@@ -13,21 +13,21 @@ from support.verified_results import (
 from plumdp_verify.chain import read_chain
 from plumdp_verify.counts import sure_classes
 from plumdp_verify.enclosure import Enclosure
-from plumdp_verify.misfit import log_tolerated, range_after
+from plumdp_verify.model_tolerance import log_tolerated, range_after
 from plumdp_verify.polynomials import monomials, parse, size_of
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.values import _check_end
 
-MISFIT = 0.01
+MODEL_TOLERANCE = 0.01
 
 
 @pytest.mark.slow
 def test_intervals_with_a_misfit_are_tolerant():
-    assert files_of(result_of("misfit"))[0]["set"]["intervals"]["method"] == "tolerant"
+    assert files_of(result_of("model_tolerance"))[0]["set"]["intervals"]["method"] == "tolerant"
 
 
-def worst_and_best(chain, x, misfit):
-    """Return the values of a chain if every row may lose, or gain, the misfit in each step, by sweeps in floats."""
+def worst_and_best(chain, x, model_tolerance):
+    """Return the values of a chain if every row may lose, or gain, the tolerance in each step, by sweeps in floats."""
     rows = [
         None
         if step is None
@@ -40,7 +40,7 @@ def worst_and_best(chain, x, misfit):
         for _ in range(300):
             for node, step in chain.open_steps():
                 after = values[step.successors]
-                values[node] = side * moved(np.array(rows[node]), side * after, misfit)
+                values[node] = side * moved(np.array(rows[node]), side * after, model_tolerance)
         both.append(values[chain.initial])
     return both
 
@@ -49,9 +49,9 @@ def at_point(f, chain):
     return [(e, float(c.p) / float(c.q)) for e, c in chain.expressions[f].items()]
 
 
-def moved(row, after, misfit):
-    """Return the largest mean of a row that is off by the misfit: mass goes to where most is, from where least is."""
-    row, left = row.copy(), misfit
+def moved(row, after, model_tolerance):
+    """Return the largest mean of a row that is off by the tolerance: mass goes to where most is."""
+    row, left = row.copy(), model_tolerance
     best = int(np.argmax(after))
     for j in np.argsort(after):
         taken = min(left, row[j]) if j != best else 0.0
@@ -61,7 +61,7 @@ def moved(row, after, misfit):
 
 def test_functions_are_below_and_above_the_values_of_all_rows_that_are_off():
     """At points of the cube, against natures that move mass in every step, which sweeps find."""
-    witness, _ = files_of(result_of("misfit"))
+    witness, _ = files_of(result_of("model_tolerance"))
     chain = read_chain(Part(witness["chain"], "chain"), witness["parameters"])
     root, values = witness["pieces"]["root"], functions_of(witness)
     start = chain.open.index(chain.initial)
@@ -70,7 +70,7 @@ def test_functions_are_below_and_above_the_values_of_all_rows_that_are_off():
         point = np.array(root["centre"]) + np.array(x) @ np.array(root["axes"])
         powers = np.array([np.prod(np.power(x, e)) for e in monomials(k, values["degree"])])
         low, high = (float(np.array(values[name][start]) @ powers) for name in ("functions", "above"))
-        worst, best = worst_and_best(chain, point, MISFIT)
+        worst, best = worst_and_best(chain, point, MODEL_TOLERANCE)
         assert low - values["margins"][start] <= worst + 1e-9
         assert best <= high + values["margins"][start] + 1e-9
         assert worst - low < 1e-3  # which is close
@@ -83,8 +83,8 @@ def test_runs_must_end_whatever_rows_that_are_off_do():
     chain = read_chain(Part(given | {"expressions": ["p", "-p + 1"], "rows": rows}, "chain"), ["p"])
     forms = [{(0,): arb(0.15), (1,): arb(0.05)}, {(0,): arb(0.85), (1,): arb(-0.05)}]
     line = Enclosure([fmpq(0)], [[fmpq(1)]], [], [])
-    for misfit in (fmpq(0), fmpq(9, 100)):
-        _check_end([arb(20)], chain, forms, line, misfit)
+    for model_tolerance in (fmpq(0), fmpq(9, 100)):
+        _check_end([arb(20)], chain, forms, line, model_tolerance)
     with pytest.raises(Rejected, match="it is not proved that runs end"):
         _check_end([arb(20)], chain, forms, line, fmpq(12, 100))
 
@@ -109,11 +109,11 @@ def value_at(polynomial, x):
 
 
 def test_bets_on_rows_that_are_off_have_a_mean_of_at_most_what_is_tolerated():
-    """A row of a coin p and, if it shows p, a coin q, moved by the misfit in the worst direction."""
+    """A row of a coin p and, if it shows p, a coin q, moved by the model tolerance in the worst direction."""
     rng, ctx.prec = np.random.default_rng(2), 128
     ways = [((0, 0), (1, 0)), ((0, 0), (1, 1)), ((0, 1),)]
     for _ in range(200):
-        p, q, misfit = rng.random(), rng.random(), 0.2 * rng.random()
+        p, q, model_tolerance = rng.random(), rng.random(), 0.2 * rng.random()
         bets = {
             step: float(u) for step, u in zip(((0, 0), (0, 1), (1, 0), (1, 1)), 0.4 * rng.normal(size=4), strict=True)
         }
@@ -124,8 +124,10 @@ def test_bets_on_rows_that_are_off_have_a_mean_of_at_most_what_is_tolerated():
         gains = np.array([np.prod([np.exp(bets[step]) / means[step[0]] for step in way]) for way in ways])
         row = np.array([p * q, p * (1 - q), 1 - p])
         assert row @ gains == pytest.approx(1)
-        most = float(log_tolerated(ways, {step: arb(u) for step, u in bets.items()}, fmpq(*misfit.as_integer_ratio())))
-        assert np.log(moved(row, gains, misfit)) <= most + 1e-12
+        most = float(
+            log_tolerated(ways, {step: arb(u) for step, u in bets.items()}, fmpq(*model_tolerance.as_integer_ratio()))
+        )
+        assert np.log(moved(row, gains, model_tolerance)) <= most + 1e-12
 
 
 def test_classes_that_may_be_negative_are_not_bet_on():

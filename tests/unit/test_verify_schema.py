@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {"witness.schema.json": "witness.md", "witness_table.schema.json": "witness_tables.md"}
 SCHEMA, OF_TABLE = (json.loads((REFERENCE / name).read_text("utf-8")) for name in PAGES)
-OF_PARAMETERS = ("chance", "cost", "steps", "misfit", "again", "average", "walk", "compared", "all")
+OF_PARAMETERS = ("chance", "cost", "steps", "model_tolerance", "again", "average", "walk", "compared", "all")
 
 
 @pytest.mark.parametrize("name", [*OF_PARAMETERS, "rewards"])

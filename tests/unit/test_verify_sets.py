@@ -177,7 +177,9 @@ def test_a_witness_never_changes_an_answer_or_is_refused_with_what_to_type(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("policy", "rival"), [("near", "twice"), (None, "twice"), ("near", "practice")])
-def test_a_difference_that_is_announced_is_the_same_with_a_witness_and_made_again_from_a_log(policy, rival, tmp_path):
+def test_a_difference_that_is_prespecified_is_the_same_with_a_witness_and_made_again_from_a_log(
+    policy, rival, tmp_path
+):
     model, counts = small_model(), small_counts(2000)
     asked = replace(ask(PROPERTY, model, memory=False), policy=policy, against=rival)
     learned, other = (plumdp.learn(model, counts, objectives=[asked], witness=each) for each in (True, False))

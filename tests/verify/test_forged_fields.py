@@ -26,8 +26,8 @@ STILL_TRUE = {  # field, part of the change, whether for readers without a log o
 }
 OF_ONE = ("mission", "long run", "question of a table")  # of which nothing says that the policy is the best one
 WHO = (  # changes of who is who
-    *("given / found", "drug / placebo", "slow / run", "the policy found / practice"),
-    *("this policy has / the policy found has", "this policy has / the value is"),
+    *("given / found", "drug / placebo", "slow / run", "the recommended policy / practice"),
+    *("this policy has / the recommended policy has", "this policy has / the value is"),
 )
 SAID_BESIDE = ("trusted: ", "not checked: ")
 
@@ -100,7 +100,7 @@ def test_who_has_no_model_is_told_to_trust_the_property_and_all_names(kind, tmp_
             for file in ["policy.csv", "rival.csv"][: 1 + ("rival.csv" in about)]:
                 chain = f"is that of the property, the model and the policy in {file}"
                 assert any(text.endswith(chain) for text in report.trusted)
-            plain = ("the policy found", "the baseline", "today's practice")
+            plain = ("the recommended policy", "the baseline", "today's practice")
             names = findall('"[^"]*"', report.sentence + about)
             names += [each for each in plain if each in report.sentence.lower()]
             assert all(any(name in text for text in report.trusted) for name in names), report

@@ -40,7 +40,10 @@ COUNTS_TRUSTED = "that the counts are those of the data"
 SAID = {  # how the sentence of a result begins, and what it is said to trust
     "chance": ("The policy's value lies between ", COUNTS_TRUSTED),
     "cost": ("The policy's value lies between ", COUNTS_TRUSTED),
-    "misfit": ("The policy's value lies ", "no row is off by more than 0.01 from those of one point of the space"),
+    "model_tolerance": (
+        "The policy's value lies ",
+        "no row is off by more than 0.01 from those of one point of the space",
+    ),
     "once": ("The policy's value lies ", "no run tries an event twice"),
     "walk": ("The policy's value lies ", COUNTS_TRUSTED),
     "fixed": ("The policy's value lies ", COUNTS_TRUSTED),
@@ -74,9 +77,9 @@ def test_results_as_they_were_written_are_verified_in_all_layers(name):
 
 TAMPERED = {  # tables of tests/texts/tampering.toml, with the result that is changed
     "values": "chance",
-    "misfit": "misfit",
+    "model_tolerance": "model_tolerance",
     "averages": "average",
-    "averages_with_misfit": "average with a misfit",
+    "averages_with_misfit": "average with a model tolerance",
     "same_policies": "the same",
     "comparison": "compared",
     "most": "all",
@@ -128,7 +131,7 @@ def kind(text, **options):
             partial(compared, first="near", second="uniform", text='Pmax=? [ F<=3 "goal" ]'),
             "The first policy is better",
         ),
-        (partial(answered, text='P>=0.69 [ F "goal" ]'), "Not yet known: the policy found has at least 0.68"),
+        (partial(answered, text='P>=0.69 [ F "goal" ]'), "Not yet known: the recommended policy has at least 0.68"),
         (partial(answered, text='Pmax<=0.9 [ F "goal" ]'), "Yes: no policy has more than 0.7"),
         (partial(answered, text='P>=0.9 [ G !"goal" ]'), "No: no policy has more than 0.84"),
         (partial(answered, text='P>=0.9 [ F<=3 "goal" ]'), "No: no policy has more than"),
@@ -187,7 +190,7 @@ def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
     assert verify(tmp_path / "result").broken.layer == "values"
 
 
-def test_a_certificate_of_an_objective_that_was_not_announced_is_proved_by_the_same_set(tmp_path):
+def test_a_certificate_of_an_objective_that_was_not_prespecified_is_proved_by_the_same_set(tmp_path):
     learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
     certificate = plumdp.conclude(learned, PROPERTY)
     plumdp.write_result(certificate, tmp_path / "result", witness=make_witness(learned, certificate))
@@ -275,7 +278,7 @@ def test_both_policies_are_needed():
 
 
 def test_the_value_of_one_policy_excludes_no_threshold_for_all(tmp_path):
-    """The policy found has more than 3.57, but what is proved of all policies is 3.55."""
+    """The recommended policy has more than 3.57, but what is proved of all policies is 3.55."""
     answer = answered(tmp_path / "result", 'R<=3 [ F "end" ]')
     assert answer.limit < 3.57 < answer.certificate.lower
     question = 'R<=3.57 [ F "end" ]'

@@ -1,4 +1,4 @@
-"""``verify`` and an opponent: forged parts that look right, files without an end, and texts that nobody proved.
+"""``verify`` and an adversary: forged parts that look right, files without an end, and texts that nobody proved.
 
 Each of these was once accepted, or took more than a minute, or ended in something else than a verdict.
 """
@@ -29,7 +29,7 @@ def files():
     return files_of(result_of())
 
 
-NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
+NOTHING = "Inconclusive: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
 
 
 @pytest.mark.slow
@@ -40,13 +40,13 @@ NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (betw
         (NOTHING.replace("0.75", "0.74"), "", False),
         (NOTHING.replace("value, 0", "value, 0.7"), "", False),
         (NOTHING.replace("99.9", "99.99"), "", False),
-        ("Nothing certified: nobody is needed, as the value is 1.", "", False),
-        ("Nothing certified: nobody is needed, as the value is 1.", "nobody is needed, as the value is 1", True),
+        ("Inconclusive: nobody is needed, as the value is 1.", "", False),
+        ("Inconclusive: nobody is needed, as the value is 1.", "nobody is needed, as the value is 1", True),
     ],
 )
 def test_a_sentence_that_certifies_nothing_says_nothing_that_is_not_proved(result, sentence, reason, is_verified):
     ends = {"lower": 0.0, "upper": 0.75}
-    changed = ends | {"status": "nothing certified", "reason": reason}
+    changed = ends | {"status": "inconclusive", "reason": reason}
     rewrite(result, lambda w: w["claim"].update(ends, sentence=sentence), lambda c: c.update(changed))
     report = verify(result)
     assert (report.broken is None) == is_verified
@@ -56,12 +56,12 @@ def test_a_sentence_that_certifies_nothing_says_nothing_that_is_not_proved(resul
 def test_an_answer_is_checked_where_nothing_is_certified(files):
     witness, certificate = files
     witness["claim"] |= {"lower": 0.0, "upper": 0.75, "sentence": NOTHING}
-    certificate |= {"lower": 0.0, "upper": 0.75, "status": "nothing certified"}
+    certificate |= {"lower": 0.0, "upper": 0.75, "status": "inconclusive"}
     assert verdict(witness, certificate) == ("", "")
     certificate["answer"] = {
         "question": 'Pmax>=0.9 [ F "goal" ]',
         "verdict": "yes",
-        "sentence": "Yes: the policy found has at least 0.95, with confidence 99.9 %.",
+        "sentence": "Yes: the recommended policy has at least 0.95, with confidence 99.9 %.",
     }
     assert verdict(witness, certificate)[0] == "sentence"
 
@@ -75,9 +75,8 @@ def test_digits_that_look_like_others_are_refused(files):
 @pytest.mark.parametrize("words", ["nobody, as it is the best", "Pmin>=0.6 [ which holds ]", "P\x1b[2J"])
 def test_an_answer_has_no_room_for_other_words(files, words):
     witness, certificate = files
-    start = (
-        "Yes, under the policy found: it has at least 0.68, with confidence 99.9 %. Other policies may do worse: ask"
-    )
+    start = "Yes, under the recommended policy: it has at least 0.68, with confidence 99.9 %. "
+    start += "Other policies may do worse: ask"
     answer = {"question": 'P>=0.6 [ F "goal" ]', "verdict": "yes", "sentence": f"{start} Pmin>=0.6 for all policies."}
     assert verdict(witness, certificate | {"answer": answer}) == ("", "")
     answer["sentence"] = f"{start} {words} for all policies."
@@ -181,7 +180,7 @@ def data_of(classes, rows, sampling="independent") -> CountedRows:
 
 
 def test_trials_of_an_event_are_those_of_all_rows_that_try_it():
-    """Of two rows with one event, an opponent would count the one that suits him."""
+    """Of two rows with one event, an adversary would count the one that suits him."""
     classes = [["p", "-p + 1"], ["p", "q", "-p - q + 1"]]
     rows = [
         (classes[0], [[[0, 0]], [[0, 1]]], [1, 99]),
@@ -265,7 +264,7 @@ def test_texts_that_take_long_are_refused_at_once(result, files):
     rehash(result)
     assert str(verify(result).broken) == "the name '5' is given twice"
     witness, certificate = files
-    sentence = "Yes: the policy found has at least 0.68, with confidence 99.9 %."
+    sentence = "Yes: the recommended policy has at least 0.68, with confidence 99.9 %."
     answer = {"question": "P" + " " * 1_000_000, "verdict": "yes", "sentence": sentence}
     assert verdict(witness, certificate | {"answer": answer})[1].endswith("a text is too long, or cannot be printed")
 

@@ -21,19 +21,31 @@ T = Trait
 
 _Together: TypeAlias = tuple[Trait | tuple[Trait, ...], ...]  # one of each tuple inside
 _OF_DATA: dict[_Together, str] = {
-    (T.MISFIT, T.GAPS): "{misfit}: nothing is proved of that for looks after several steps; leave it out",
-    (T.OTHER_SET, T.GAPS): "{confidence_set}: nothing is proved of that for looks after several steps; leave it out",
+    (
+        T.MODEL_TOLERANCE,
+        T.GAPS,
+    ): "{model_tolerance}: nothing is proved of that for observations after several steps; leave it out",
+    (
+        T.OTHER_SET,
+        T.GAPS,
+    ): "{confidence_set}: nothing is proved of that for observations after several steps; leave it out",
     (T.OTHER_SET, T.TABLE): "{confidence_set}: the rows of this model are unknown, without parameters; leave it out",
     (T.OTHER_SET, T.DISK): "{confidence_set}: this is for models in memory; leave it out",
-    (T.MISFIT, T.TABLE): "{misfit}: the rows of this model are unknown, and cannot be off; leave it out",
-    (T.MISFIT, T.VIEW): "{misfit}: {confidence_set} sees no expressions in this model; leave out one of both",
-    (T.OTHER_SET, T.MISFIT): (
-        "{misfit}: there is no tolerant set for {confidence_set}; choose 'interval' or 'likelihood'"
+    (
+        T.MODEL_TOLERANCE,
+        T.TABLE,
+    ): "{model_tolerance}: the rows of this model are unknown, and cannot be off; leave it out",
+    (
+        T.MODEL_TOLERANCE,
+        T.VIEW,
+    ): "{model_tolerance}: {confidence_set} sees no expressions in this model; leave out one of both",
+    (T.OTHER_SET, T.MODEL_TOLERANCE): (
+        "{model_tolerance}: there is no tolerant set for {confidence_set}; choose 'interval' or 'likelihood'"
     ),
     (T.OTHER_SET, T.EVENTS): "{confidence_set}: {events} are for {confidence_set='interval'}",
-    (T.MISFIT, T.EVENTS): "{misfit} chooses events itself: leave out {events}",
-    (T.MISFIT, T.LEARNED_REWARDS): (
-        "{misfit}: rewards that depend on parameters are learned by likelihood sets alone; leave it out"
+    (T.MODEL_TOLERANCE, T.EVENTS): "{model_tolerance} chooses events itself: leave out {events}",
+    (T.MODEL_TOLERANCE, T.LEARNED_REWARDS): (
+        "{model_tolerance}: rewards that depend on parameters are learned by likelihood sets alone; leave it out"
     ),
     (T.OTHER_SET, T.LEARNED_REWARDS): (
         "{confidence_set}: rewards that depend on parameters are learned by likelihood sets alone; leave it out"
@@ -49,9 +61,9 @@ _OF_DATA: dict[_Together, str] = {
     (T.OF_POINTS, T.DISK): (
         "{relaxation}: a model that is stored on disk is solved within intervals; choose 'expression'"
     ),
-    (T.RUNS, T.NOT_ANNOUNCED): "{runs}: these are runs of a policy that was there before; say {announced=True}",
-    (T.ANNOUNCED, T.NO_POLICY): "{announced=True}: this is about a policy of your own; give one, or leave it out",
-    (T.ANNOUNCED, T.PRACTICE): "{announced=True}: practice is what the data do; leave it out, or name a policy",
+    (T.RUNS, T.NOT_PRESPECIFIED): "{runs}: these are runs of a policy that was there before; say {prespecified=True}",
+    (T.PRESPECIFIED, T.NO_POLICY): "{prespecified=True}: this is about a policy of your own; give one, or leave it out",
+    (T.PRESPECIFIED, T.PRACTICE): "{prespecified=True}: practice is what the data do; leave it out, or name a policy",
     (T.RUNS, T.DISK): "{runs}: whole runs stand beside sets of models in memory alone; leave them out",
     (T.RUNS, T.LEARNED_REWARDS): (
         "returns of rewards that depend on parameters are not read from a log; leave the runs out"

@@ -44,8 +44,8 @@ class Option:
     The value ``...`` is left to the reader, and so are the entries of an empty mapping. A function that is called
     otherwise on the command line is an option without a value.
 
-    >>> print(Option("order", "runs"), Option("columns", {"step": ...}), Option("columns", {}), Option("misfit"))
-    order='runs' columns={'step': …} columns={…} misfit
+    >>> print(Option("order", "runs"), Option("columns", {"step": ...}), Option("columns", {}), Option("space"))
+    order='runs' columns={'step': …} columns={…} space
     """
 
     name: str

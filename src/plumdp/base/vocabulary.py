@@ -24,14 +24,14 @@ NoBets: TypeAlias = Literal["order", "overlap", "unnamed runs", "shared names", 
 several runs, or there are too few data for the first bets."""
 
 NoContexts: TypeAlias = Literal[
-    "order", "ties", "unplaced", "looks", "independent", "size", "parts", "pilot", "file", "changed"
+    "order", "ties", "unplaced", "observations", "independent", "size", "parts", "pilot", "file", "changed"
 ]
 """Why counts have no contexts, so that memory is not tested: nothing is known of the order within runs, several rows
-are of one step, rows name no run or step, rows are looks with gaps, samples were drawn for each choice, the model is
-too large, some data that were added have none, the pilot ends at a moment at which none were kept, their file
+are of one step, rows name no run or step, rows are observations with gaps, samples were drawn for each choice, the
+model is too large, some data that were added have none, the pilot ends at a moment at which none were kept, their file
 is older than contexts, or a log was another one when its runs were read."""
 
-CutOff: TypeAlias = Literal["unrelated"]
+Censoring: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
 
 Remembered: TypeAlias = Literal["visits", "previous", "time", "step"]
@@ -68,7 +68,7 @@ RELAXATION_WORDS: Mapping[str, str] = {
 """How certificates call them."""
 
 EPISODE = "episode"  # the column that names runs
-AFTER = "after"  # of looks: when an end was entered before one, 0 otherwise
+AFTER = "after"  # of observations: when an end was entered before one, 0 otherwise
 
 _TO_TRY = "what to try: "
 
@@ -124,19 +124,19 @@ class Guarantee(StrEnum):
 class Status(StrEnum):
     """What a certificate claims; each is equal to its text.
 
-    >>> Status.CERTIFIED == "certified", str(Status.CONTRADICTED)
-    (True, 'model contradicted')
+    >>> Status.CERTIFIED == "certified", str(Status.REJECTED)
+    (True, 'model rejected')
     """
 
     CERTIFIED = "certified"
-    VACUOUS = "nothing certified"  # the bounds do not exclude the worst value
-    CONTRADICTED = "model contradicted"  # no parameters explain the data
-    PREMISES = "premises contradicted"  # what is assumed of whole runs, or of them and the model, cannot all be true
+    INCONCLUSIVE = "inconclusive"  # the bounds do not exclude the worst value
+    REJECTED = "model rejected"  # no parameters explain the data
+    PREMISES = "premises rejected"  # what is assumed of whole runs, or of them and the model, cannot all be true
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
-CONTRADICTIONS = (Status.CONTRADICTED, Status.PREMISES)
+REJECTIONS = (Status.REJECTED, Status.PREMISES)
 
 
 class Verdict(StrEnum):
@@ -144,7 +144,7 @@ class Verdict(StrEnum):
 
     YES = "yes"
     NO = "no"
-    UNKNOWN = "unknown"
+    INCONCLUSIVE = "inconclusive"
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
@@ -156,7 +156,7 @@ class Standing(StrEnum):
     WORSE = "worse"
     SAME = "the same within the margin"
     NOT_WORSE = "not worse by more than the margin"
-    UNKNOWN = "not yet known"
+    INCONCLUSIVE = "inconclusive"
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
@@ -181,11 +181,11 @@ class Trait(Enum):
     PRACTICE = "current practice"
     NO_POLICY = "no policy of your own"
     DRAWS = "a policy that draws its actions"
-    ANNOUNCED = "an announced policy"
-    NOT_ANNOUNCED = "a policy that is not announced"
+    PRESPECIFIED = "a pre-specified policy"
+    NOT_PRESPECIFIED = "a policy that is not pre-specified"
     RUNS = "whole runs"
     WITNESS = "a witness"
-    MISFIT = "a misfit"
+    MODEL_TOLERANCE = "a model tolerance"
     EVENTS = "events of your own"
     OTHER_SET = "a set that is not made for it"
     OF_PARAMETERS = "the relaxations parameter, expression and rectangular"

@@ -29,13 +29,13 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import Certificate
 from plumdp.result.claim import Beside, Claim, How, RestsOn, contradicted
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
-from plumdp.tables.table_set import NOT_ANNOUNCED
+from plumdp.tables.table_set import NOT_PRESPECIFIED
 
 _ROUNDING = 1e-9  # of a value at a point, relative
 _ROUNDED = 1e-9  # further below 0 than this no rounding goes
@@ -94,7 +94,7 @@ def make_certificate(
             **learned.options,
             "objectives": [asked.text for asked in learned.questions],
             "with_memory": [asked.remembers for asked in learned.questions],
-            "announced": [asked.announced for asked in learned.questions],
+            "prespecified": [asked.prespecified for asked in learned.questions],
             "whole_runs": [asked.runs is not None for asked in learned.questions],
             "relaxation": relaxation,
             "precision": precision,
@@ -119,7 +119,7 @@ def make_certificate(
             **data_provenance(learned.counts),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
-        misfit=learned.misfit,
+        model_tolerance=learned.model_tolerance,
         jointly=_other_objectives(learned, question),
     )
     beside = replace(
@@ -132,9 +132,9 @@ def make_certificate(
     certificate = Certificate(claim, how, rests_on, beside)
     if learned.conflict is not None and not learned.conflict.leaves_bounds:
         return with_data(_unclaimed(certificate, claim.status, claim.reason), learned.counts)
-    may_announce = is_given and valued.not_coupled.code == NOT_ANNOUNCED.code
+    may_prespecify = is_given and valued.not_coupled.code == NOT_PRESPECIFIED.code
     # if there is a reason, the graph alone explains it
-    narrower = () if claim.reason else to_narrow(learned, certificate, may_announce=may_announce)
+    narrower = () if claim.reason else to_narrow(learned, certificate, may_prespecify=may_prespecify)
     return with_data(replace(certificate, how=replace(how, narrower=narrower)), learned.counts)
 
 
@@ -150,7 +150,7 @@ def _assumptions(learned: Learned, objective: Objective, beside: Beside) -> tupl
 
 def within_range(question: Question, valued: Valuation) -> Valuation:
     """Return a valuation whose bounds are values that there can be, as rounding outward may have gone beyond 0 or 1."""
-    objective, may_be_0 = question.objective, -_ROUNDED < valued.lower < 0 and elsewhere_of(question.model) is None
+    objective, may_be_0 = question.objective, -_ROUNDED < valued.lower < 0 and out_of_table_of(question.model) is None
     is_never_negative = objective.cap < np.inf
     if may_be_0 and not is_never_negative:
         payoff = objective.terms(question.model.graph)
@@ -214,7 +214,7 @@ def _not_in_likelihood(learned: Learned) -> str:
 
 
 def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
-    """Return the other objectives that were announced, whose certificates hold jointly as they rest on one region."""
+    """Return the other pre-specified objectives, whose certificates hold jointly as they rest on one region."""
     others = [asked.objective for asked in learned.questions if asked.digest != question.digest]
     return tuple(other.text or "an objective without a text" for other in others)
 
@@ -270,11 +270,11 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     quality = DataQuality(counts.total, counts.report)
     certificate = replace(certificate, rests_on=replace(certificate.rests_on, data_quality=quality))
     if quality.contradicting:
-        found = _unclaimed(certificate, Status.CONTRADICTED, quality.contradiction)
+        found = _unclaimed(certificate, Status.REJECTED, quality.contradiction)
         untested = replace(found.beside, p_value=None, visible_error=None)
         return replace(found, claim=replace(found.claim, guarantee=Guarantee.NONE), beside=untested)
     claim = certificate.claim
-    is_vacuous = claim.status == Status.VACUOUS
+    is_vacuous = claim.status == Status.INCONCLUSIVE
     reason = claim.reason or ((quality.absence or _not_excluded(claim)) if is_vacuous else "")
     return replace(
         certificate, claim=contradicted(replace(claim, reason=reason), certificate.how, certificate.rests_on)
@@ -285,7 +285,7 @@ def _not_excluded(claim: Claim) -> str:
     """Return the reason why nothing is certified, if neither the graph nor a lack of data is one, or an empty text."""
     if claim.lower == claim.upper:
         worst = claim.printed_bounds[0]
-        return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
+        return f"the recommended policy has the worst value, {worst}; others may do better, but the data do not show it"
     if claim.direction == "max" or claim.upper < np.inf:
         return ""
     return "the data do not exclude that some runs never reach the target, so no finite bound is proved"
@@ -294,17 +294,17 @@ def _not_excluded(claim: Claim) -> str:
 def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.conflict is not None:
-        return Status.CONTRADICTED
+        return Status.REJECTED
     if learned.model.is_table and not learned.counts.total:  # all was stated, or seen in first runs
-        return Status.VACUOUS
+        return Status.INCONCLUSIVE
     is_low, is_high = (
         replace(objective, direction=direction).is_vacuous(bound)
         for direction, bound in (("max", lower), ("min", upper))
     )
     if is_given:  # whoever asks for the value of a policy is answered by either bound
-        return Status.VACUOUS if is_low and is_high else Status.CERTIFIED
+        return Status.INCONCLUSIVE if is_low and is_high else Status.CERTIFIED
     says_nothing = is_low if objective.direction == "max" else is_high
-    return Status.VACUOUS if says_nothing and lower < upper else Status.CERTIFIED
+    return Status.INCONCLUSIVE if says_nothing and lower < upper else Status.CERTIFIED
 
 
 def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDArray[Any], *, is_given: bool) -> str:
@@ -349,14 +349,14 @@ _NO_BETS: dict[NoBets, Advice] = {
 }
 
 
-def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool = False) -> Advice:
+def to_narrow(learned: Learned, certificate: Certificate, *, may_prespecify: bool = False) -> Advice:
     """Return the most useful step towards narrower bounds, or nothing if none is known to help.
 
-    Bets are worth most, then one point for all states; a misfit costs width that no data win back.
+    Bets are worth most, then one point for all states; a model tolerance costs width that no data win back.
     """
     smallest = certificate.how.options["precision"] * max(1.0, abs(certificate.lower))  # that the solver tells apart
     is_narrow = certificate.upper - certificate.lower <= smallest
-    if certificate.status not in (Status.CERTIFIED, Status.VACUOUS) or is_narrow:
+    if certificate.status not in (Status.CERTIFIED, Status.INCONCLUSIVE) or is_narrow:
         return ()
     pilot, report = learned.counts.pilot, learned.counts.report
     absence = DataQuality(learned.counts.total, report).absence
@@ -367,20 +367,24 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_announce: bool 
     usual = certificate.beside.approximate or (-np.inf, np.inf)
     if apart > 1 and certificate.upper - certificate.lower > _ALIASED * (usual[1] - usual[0]):
         return (
-            f"get some looks one step apart, as after gaps that are all multiples of {apart} steps a chain that turns "
-            "back often may look like one that seldom does",
+            f"get some observations one step apart, as after gaps that are all multiples of {apart} steps a chain that "
+            "turns back often may look like one that seldom does",
         )
     if SETS[learned.kind].has_bets and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
-    if may_announce:
-        return "say ", Option("announced", True), " if these data did not choose the policy; then bets are placed on it"
+    if may_prespecify:
+        return (
+            "say ",
+            Option("prespecified", True),
+            " if these data did not choose the policy; then bets are placed on it",
+        )
     is_coupled = certificate.how.relaxation in ("coupled", "untied") or certificate.how.not_coupled
     if not is_coupled and learned.model.graph.levels is None:
         return "ask for ", Option("relaxation", "coupled"), ", with one point for all states"
-    if certificate.rests_on.misfit:
+    if certificate.rests_on.model_tolerance:
         return (
             "allow for less, with a smaller ",
-            Option("misfit"),
+            Option("model_tolerance"),
             ", if you are sure of it: no amount of data wins back what it costs",
         )
     if pilot is not None and pilot.moments and not pilot.is_planned and pilot.expected is None and report is not None:

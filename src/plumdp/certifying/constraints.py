@@ -73,7 +73,7 @@ class Constrained:
         if self.is_feasible:
             is_max = self.certificate.claim.direction == "max"
             bound = f"at {'least' if is_max else 'most'} {outward(self.certificate.claim.bound, -1 if is_max else 1)}"
-            return f"The policy found respects {_listed(self.answers)}, and its value is {bound}, {share}."
+            return f"The recommended policy respects {_listed(self.answers)}, and its value is {bound}, {share}."
         if self.impossible:
             return f"No policy respects {' and '.join(self.impossible)}, {share}."
         missing = _listed([answer for answer in self.answers if answer.verdict != Verdict.YES])
@@ -115,7 +115,7 @@ def certify_within(
     """Return the best policy that is certified to respect thresholds on other objectives.
 
     Policies count no steps. They may draw between two actions in one state, unless later steps count less, by a
-    discount. Announce all objectives to ``learn``, so that the region is narrow where they depend on the parameters.
+    discount. Pre-specify all objectives to ``learn``, so that the region is narrow where they depend on the parameters.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status
+from plumdp.base.vocabulary import REJECTIONS, Standing, Status
 from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.rungs import ends_about, of_model, on_ground, with_runs_first
@@ -54,7 +54,7 @@ class Difference:
     def verdicts(self) -> tuple[Standing, ...]:
         """How the first policy compares with the second: all that the bounds prove, what says most first."""
         if not self.is_claim:
-            return (Standing.UNKNOWN,)
+            return (Standing.INCONCLUSIVE,)
         if self.is_same:
             return (Standing.SAME,)
         return standings(self.lower, self.upper, self.margin, direction=self.first.claim.direction)
@@ -62,7 +62,7 @@ class Difference:
     @property
     def is_claim(self) -> bool:
         """Whether the bounds are proved, under the assumptions of both certificates."""
-        return not {self.first.status, self.second.status} & {*CONTRADICTIONS}
+        return not {self.first.status, self.second.status} & {*REJECTIONS}
 
     @property
     def sentence(self) -> str:
@@ -77,7 +77,7 @@ class Difference:
             alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
-        if self.rungs and self.first.claim.ground == Ground.ROWS and self.verdicts != (Standing.UNKNOWN,):
+        if self.rungs and self.first.claim.ground == Ground.ROWS and self.verdicts != (Standing.INCONCLUSIVE,):
             said = f"If the model is right, {said}"
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}{steps}, with confidence {percent(self.first.confidence)}."
@@ -106,7 +106,7 @@ class Difference:
         known = {
             Standing.SAME: f"{first} and {second} are the same within {margin}{unit}",
             Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}{unit}",
-            Standing.UNKNOWN: "Not yet known",
+            Standing.INCONCLUSIVE: "Not yet known",
         }[self.verdicts[0]]
         if unit and self.lower < 0 < self.upper:
             less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
@@ -148,7 +148,7 @@ class Difference:
             if self.approximate is None
             else [("approximately", f"a difference of {approximately(self.approximate)}")]
         )
-        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts]
+        narrower = [("narrower", text) for text in hints[:1] if Standing.INCONCLUSIVE in self.verdicts]
         bounds = rung_facts(self.rungs)
         facts = [("objective", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
         return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
@@ -258,13 +258,13 @@ def difference_of(
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, why_not = prove(sought, apart)
     lower, upper = best_ends(proofs.values())
-    status = next((each.status for each in rows if each.status in CONTRADICTIONS), Status.CERTIFIED)
+    status = next((each.status for each in rows if each.status in REJECTIONS), Status.CERTIFIED)
     premises = tuple(dict.fromkeys(text for each in rows for text in each.premises))
     rung = replace(rows[0], lower=lower, upper=upper, status=status, premises=premises)
     ends = ends_about(learned, question, sought.choices)
     rungs = (rung,) if ends is None else with_runs_first(learned, ends, rung, None)
     verdicts = ((each, standings(each.lower, each.upper, margin, direction=one.claim.direction)) for each in rungs)
-    decided = (each for each, known in verdicts if each.is_claim and known != (Standing.UNKNOWN,))
+    decided = (each for each, known in verdicts if each.is_claim and known != (Standing.INCONCLUSIVE,))
     first = next(decided, leading(rungs))
     one, other = (on_ground(each, first) for each in (one, other))
     about = approximate(learned, question, *(check_policy(question.model.graph, each.policy) for each in (one, other)))
@@ -308,7 +308,7 @@ def standings(lower: float, upper: float, margin: float, *, direction: str) -> t
         Standing.SAME: is_not_worse and most < margin,
         Standing.NOT_WORSE: is_not_worse and margin > 0,
     }
-    return tuple(each for each, holds in proved.items() if holds) or (Standing.UNKNOWN,)
+    return tuple(each for each, holds in proved.items() if holds) or (Standing.INCONCLUSIVE,)
 
 
 def check_margin(margin: float) -> None:

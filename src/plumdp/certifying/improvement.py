@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import CONTRADICTIONS, Standing
+from plumdp.base.vocabulary import REJECTIONS, Standing
 from plumdp.certifying.claims import to_narrow
 from plumdp.certifying.difference import Difference, acts_alike, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
@@ -23,10 +23,10 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import outward, percent, plain_number
 from plumdp.result.show import Page, as_html, as_json, as_text
-from plumdp.tables.table_set import announced_policies
+from plumdp.tables.table_set import prespecified_policies
 
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
-_FOUND = "the policy found"
+_FOUND = "the recommended policy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Improvement:
                 verb, less = spoken(self.certificate)
                 better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
             return f"{share} {_FOUND} {better} than {self.baseline}{steps_in_words(self.certificate.claim.objective)}."
-        if self.certificate.status in CONTRADICTIONS:
+        if self.certificate.status in REJECTIONS:
             return self.difference.sentence
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
@@ -133,9 +133,9 @@ def improve(
         The question, or its text.
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
-        default. In a table, practice is that of the first data, as bets on its value are placed on the rest: announce
-        it to ``learn`` by ``Question(model, objective, against="practice")``, and a policy that you chose before you
-        looked at the data in the same way.
+        default. In a table, practice is that of the first data, as bets on its value are placed on the rest:
+        pre-specify it to ``learn`` by ``Question(model, objective, against="practice")``, and a policy that you chose
+        before you looked at the data in the same way.
     margin
         A difference that does not matter, as of ``difference``, for what is said of a policy that is not better.
     name
@@ -160,7 +160,7 @@ def improve(
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> better = improve(learned, study.objective)
     >>> print(better.sentence.partition(" than ")[0])
-    With confidence 99.9 % the policy found is better by at least 3.74704
+    With confidence 99.9 % the recommended policy is better by at least 3.74704
     >>> better.policy.action(money=10, step=0)
     'bet5'
     """
@@ -173,7 +173,7 @@ def improve(
         for one in _candidates(learned, question, other, precision)
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name), is_same=True))
-    # the data did choose it, so that nobody can announce it
+    # the data did choose it, so that nobody can pre-specify it
     how = best.first.how
     found = replace(best.first, how=replace(how, options={**how.options, "policy": "found"}))
     narrower = how.narrower and to_narrow(learned, found)
@@ -182,11 +182,11 @@ def improve(
 
 
 def with_baseline(
-    objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, announced: bool = False
+    objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, prespecified: bool = False
 ) -> list[Question]:
-    """Return the questions to announce to ``learn``: the objectives, and a baseline that the data did not choose."""
+    """Return the questions to pre-specify to ``learn``: the objectives, and a baseline that the data did not choose."""
     questions = [ask(each, model, memory=model.counted.is_table) for each in objectives]
-    return [one for each in questions for one in comparing(each, None, over, announced=announced)]
+    return [one for each in questions for one in comparing(each, None, over, prespecified=prespecified)]
 
 
 def _worst_gain(difference: Difference) -> float:
@@ -201,10 +201,10 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     are the one that is best against nature, and all that bets were placed on.
     """
     graph, rival = question.model.graph, check_policy(question.model.graph, baseline.policy)
-    announced = announced_policies(learned.bounds, question)
-    if announced is not None and not isinstance(learned.region, Conflict):
+    prespecified = prespecified_policies(learned.bounds, question)
+    if prespecified is not None and not isinstance(learned.region, Conflict):
         robust = learned.at_points(question).robust(relax(learned, "interval", question.model), precision).policy
-        policies = {each.tobytes(): each for each in (robust, *(each for _, each in announced))}
+        policies = {each.tobytes(): each for each in (robust, *(each for _, each in prespecified))}
         others = [policy for policy in policies.values() if not acts_alike(graph, policy, rival)]
         return [conclude(learned, question, policy=policy, precision=precision) for policy in others]
     best = conclude(learned, question, precision=precision)

@@ -145,7 +145,7 @@ def net_benefit(
     """Return which policy has the largest net benefit, for each willingness to pay in a range.
 
     The net benefit is the willingness to pay times the effect, less the cost: what is minimised is subtracted, and what
-    is maximised is added. Announce both objectives to ``learn``. All bounds are on one region, so that policies and
+    is maximised is added. Pre-specify both objectives to ``learn``. All bounds are on one region, so that policies and
     weights may be chosen by looking at all data.
 
     Parameters
@@ -219,7 +219,7 @@ def _checked(willingness: tuple[float, float]) -> Range:
 
 
 def _is_claim(certificate: Certificate) -> bool:
-    return certificate.status != Status.CONTRADICTED
+    return certificate.status != Status.REJECTED
 
 
 def _proposed(weighing: Weighing, start: float, end: float) -> list[IntArray]:

@@ -70,7 +70,7 @@ def certify(
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
-    announced: bool = False,
+    prespecified: bool = False,
     runs: WholeRuns | None = None,
     memory: bool = True,
     precision: float = 1e-6,
@@ -78,7 +78,7 @@ def certify(
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
     events: Events | None = None,
-    misfit: float = 0.0,
+    model_tolerance: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -96,14 +96,14 @@ def certify(
         Value this policy instead of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
         "practice" is what the data do: each action as often as they take it in the same state.
-    announced
+    prespecified
         State that you chose the policy before looking at these data, or from ``counts.before_bets()`` only. Then bets
         are placed on its value, which narrows bounds, those of a table by much; the certificate repeats it.
     runs
-        Whole runs under an announced policy, as ``read_whole_runs`` returns them: what they earned bounds its value as
-        well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too. By
-        giving them you state that you chose the policy before looking at any of them: if ``counts.before_bets()`` did,
-        give later runs alone.
+        Whole runs under a pre-specified policy, as ``read_whole_runs`` returns them: what they earned bounds its value
+        as well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.
+        By giving them you state that you chose the policy before looking at any of them: if ``counts.before_bets()``
+        did, give later runs alone.
     memory
         Whether the policy may count steps, if the objective bounds them; False asks for one action per state. A policy
         that you give has memory if it was found with memory.
@@ -119,7 +119,7 @@ def certify(
         that tie no rows.
     events
         For intervals of other events than those of the model, see ``find_events``.
-    misfit
+    model_tolerance
         Largest total-variation error of every row of the model that the bounds tolerate. Sets are "interval" or
         "likelihood", which here means half-spaces and intervals, without a likelihood.
 
@@ -152,7 +152,7 @@ def certify(
         raise DataError("certify takes a model and counts, not Learned: write conclude(learned, objective)")
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model, memory=_may_count(model, memory, policy))
-    question = announcing(question, policy, announced=announced, runs=runs)
+    question = prespecifying(question, policy, prespecified=prespecified, runs=runs)
     with thread_limit(threads):
         learned = learn(
             model,
@@ -161,32 +161,32 @@ def certify(
             confidence=confidence,
             confidence_set=confidence_set,
             events=events,
-            misfit=misfit,
+            model_tolerance=model_tolerance,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def announcing(
-    question: Question, policy: Policy | None, *, announced: bool = True, runs: WholeRuns | None = None
+def prespecifying(
+    question: Question, policy: Policy | None, *, prespecified: bool = True, runs: WholeRuns | None = None
 ) -> Question:
     """Return the question with the policy that is given, if its user says that the data did not choose it."""
-    word = Trait.ANNOUNCED if announced else Trait.NOT_ANNOUNCED
+    word = Trait.PRESPECIFIED if prespecified else Trait.NOT_PRESPECIFIED
     about = Trait.NO_POLICY if policy is None else is_practice(policy) and Trait.PRACTICE
     refuse({word, about, runs is not None and Trait.RUNS})
-    return replace(question, policy=policy, runs=runs) if announced or is_practice(policy) else question
+    return replace(question, policy=policy, runs=runs) if prespecified or is_practice(policy) else question
 
 
 def comparing(
-    question: Question, policy: Policy | None, rival: Policy, *, announced: bool, runs: WholeRuns | None = None
+    question: Question, policy: Policy | None, rival: Policy, *, prespecified: bool, runs: WholeRuns | None = None
 ) -> list[Question]:
-    """Return the questions to announce to ``learn`` about two policies, the best and its rival if none is given.
+    """Return the questions to pre-specify to ``learn`` about two policies, the best and its rival if none is given.
 
     In a table, bets are placed on their difference, and else on the value of each. Practice needs nobody's word, as it
     is that of the first data, and other policies are told if their user says that the data did not choose them.
     """
     is_of_practice = all(each is None or is_practice(each) for each in (policy, rival))
-    refuse({announced and Trait.ANNOUNCED, is_of_practice and Trait.PRACTICE})
-    if not announced:
+    refuse({prespecified and Trait.PRESPECIFIED, is_of_practice and Trait.PRACTICE})
+    if not prespecified:
         known = [each if is_practice(each) else None for each in (policy, rival)]
         return [replace(question, policy=known[0], against=known[1])] if any(known) else [question]
     both = replace(question, policy=policy, against=rival, runs=runs)
@@ -261,7 +261,7 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
     looser = [other for other in others if other.how.relaxation in names]
     lower = max([certificate.lower, *(other.lower for other in looser)])
     upper = min([certificate.upper, *(other.upper for other in looser)])
-    if certificate.status == Status.VACUOUS and any(other.status == Status.CERTIFIED for other in looser):
+    if certificate.status == Status.INCONCLUSIVE and any(other.status == Status.CERTIFIED for other in looser):
         certificate = replace(certificate, claim=replace(certificate.claim, status=Status.CERTIFIED, reason=""))
     return replace(certificate, claim=replace(certificate.claim, lower=lower, upper=upper))
 
@@ -405,10 +405,10 @@ def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> 
         if not region.leaves_bounds:  # whatever all data say of a row that changed, it need not be so now
             counts = TransitionCounts(counts.graph, np.zeros_like(counts.counts), "adaptive")
         return untied(model, counts, learned.budget.error_of("graph_alone", learned.error))
-    # of points of the region a misfit leaves the intervals
+    # of points of the region a model tolerance leaves the intervals
     picks_points = RELAXATIONS[relaxation].picks_points
-    method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
-    return tolerating(method.build(model, learned.bounds, region), learned.misfit)
+    method = RELAXATIONS["expression" if learned.model_tolerance and picks_points else relaxation]
+    return tolerating(method.build(model, learned.bounds, region), learned.model_tolerance)
 
 
 def worth_a_look(learned: Learned, question: Question, uncertain: IntervalMDP) -> Question:

@@ -42,8 +42,8 @@ def with_runs_first(learned: Learned, ends: RunEnds, of_model: Rung, objective: 
     """
     runs = _of_runs(learned, ends, objective)
     of_model = replace(of_model, share=1 - runs.share)
-    if ends.stand_alone and of_model.status != Status.CONTRADICTED:
-        of_model = _silenced(of_model, Status.VACUOUS, _MIXED)
+    if ends.stand_alone and of_model.status != Status.REJECTED:
+        of_model = _silenced(of_model, Status.INCONCLUSIVE, _MIXED)
     if runs.status == Status.PREMISES:
         return runs, _silenced(of_model, Status.PREMISES, runs.reason)
     if not runs.excludes(of_model):
@@ -51,7 +51,7 @@ def with_runs_first(learned: Learned, ends: RunEnds, of_model: Rung, objective: 
     by_runs, by_model = (f"between {each.lower:.6g} and {each.upper:.6g}" for each in (runs, of_model))
     said = f"whole runs alone say {by_runs}, and the model says {by_model}"
     if learned.counts.sampling == "trajectories":  # the user's word that runs were drawn alike, which is printed
-        return runs, _silenced(of_model, Status.CONTRADICTED, said)
+        return runs, _silenced(of_model, Status.REJECTED, said)
     why = f"{said}, so what is assumed of the runs or of the model is wrong"
     return _silenced(runs, Status.PREMISES, why), _silenced(of_model, Status.PREMISES, why)
 
@@ -60,7 +60,7 @@ def on_rungs(learned: Learned, certificate: Certificate, ends: RunEnds, objectiv
     """Return a certificate of the model on the rung that leads, with the others, or without bounds if none holds."""
     rungs = with_runs_first(learned, ends, of_model(certificate), objective)
     first, beside = leading(rungs), certificate.beside
-    if rungs[-1].status == Status.CONTRADICTED and beside.p_value is not None:  # as for a set that is empty (F5)
+    if rungs[-1].status == Status.REJECTED and beside.p_value is not None:  # as for a set that is empty (F5)
         beside = replace(beside, p_value=min(beside.p_value, learned.error))
     kept = replace(certificate, claim=replace(certificate.claim, rungs=rungs), beside=beside)
     return without_bounds(kept, first.reason) if first.status == Status.PREMISES else led_by(kept, first)
@@ -108,7 +108,7 @@ def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Ru
     share = learned.budget["run_bets"] if learned.error else Fraction(0)
     rung = Rung(Ground.WHOLE_RUNS, ends.lower, ends.upper, Status.CERTIFIED, Guarantee.ANYTIME, share, ends.premises)
     if ends.why_not:
-        return replace(rung, status=Status.VACUOUS, reason=ends.why_not)
+        return replace(rung, status=Status.INCONCLUSIVE, reason=ends.why_not)
     if ends.lower > ends.upper:
         what = "value" if len(ends.policies) == 1 else "difference"
         return _silenced(
@@ -121,7 +121,7 @@ def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Ru
         objective is not None and replace(objective, direction=direction).is_vacuous(end)
         for direction, end in (("max", ends.lower), ("min", ends.upper))
     )
-    return replace(rung, status=Status.VACUOUS, reason="no run decides it") if is_low and is_high else rung
+    return replace(rung, status=Status.INCONCLUSIVE, reason="no run decides it") if is_low and is_high else rung
 
 
 def _silenced(rung: Rung, status: Status, reason: str) -> Rung:

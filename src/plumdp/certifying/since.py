@@ -36,7 +36,7 @@ def certify_since(
     since: str,
     *,
     policy: Policy | None = None,
-    announced: bool = False,
+    prespecified: bool = False,
     confidence: float = 0.999,
 ) -> Certificate:
     """Return what holds if nothing has changed since a run or row, which you may choose by looking at the data.
@@ -65,7 +65,7 @@ def certify_since(
     ordered = [text for text in (data.pilot and data.pilot.rests_on, time.rests_on) if text]
     rests_on = (*ordered, *assumptions_of_data(model.counted, data, Guarantee.ANYTIME, ()))
     weight, name = weight_of(time.ends[number]), time.names[number]
-    return with_share(model, later, question, policy, confidence, weight, name, rests_on, announced=announced)
+    return with_share(model, later, question, policy, confidence, weight, name, rests_on, prespecified=prespecified)
 
 
 def with_share(
@@ -78,12 +78,12 @@ def with_share(
     since: str,
     assuming: Iterable[str],
     *,
-    announced: bool,
+    prespecified: bool,
     said: str = BY_LOOKING,
 ) -> Certificate:
     """Return the certificate of data since a start that has a share of the error; ``assuming`` is said of the data."""
     own = 1 - (1 - confidence) * weight
-    found = certify(model, counts, question, confidence=own, policy=policy, announced=announced)
+    found = certify(model, counts, question, confidence=own, policy=policy, prespecified=prespecified)
     said += "" if weight == 1 else f" (this one by itself: {percent(own)})"
     rests_on = tuple(
         dict.fromkeys([f"nothing has changed since {since}; {said}", *assuming, *found.rests_on.assumptions])

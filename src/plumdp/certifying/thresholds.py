@@ -52,7 +52,7 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """The answer in words: what was proved, of the policy given, of the policy found, or of all policies."""
+        """The answer in words: what was proved, of the policy given, of the recommended policy, or of all policies."""
         return self._said(outward)
 
     def _said(self, write: Callable[[float, int], str]) -> str:
@@ -65,18 +65,21 @@ class Decision:
         confidence = f"with confidence {percent(self.certificate.confidence)}"
         reached = f"at {'least' if is_max else 'most'} {write(self.certificate.claim.bound, -1 if is_max else 1)}"
         limit = write(self.limit, 1 if is_max else -1)
-        found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
+        found, other = (
+            f"the recommended policy has {reached}",
+            f"no policy has {'more' if is_max else 'less'} than {limit}",
+        )
         both = f"{found}, and {other}"
         is_given = _is_given(self.certificate)
         if is_given or not has_choices:
             side, has = f"at {'most' if is_max else 'least'} {limit}", "this policy has" if is_given else "the value is"
             found, other, both = (f"{has} {each}" for each in (reached, side, f"{reached} and {side}"))
-        if self.verdict == Verdict.UNKNOWN:
+        if self.verdict == Verdict.INCONCLUSIVE:
             return f"Not yet known: {both}, {confidence}; more data may decide it."
         is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
         if is_yes and of_all and has_choices and not is_given:  # PRISM asks this of all policies, and we of one
             more = f"Other policies may do worse: ask {of_all} for all policies."
-            return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
+            return f"Yes, under the recommended policy: it has {reached}, {confidence}. {more}"
         said = found if is_yes != self.question.is_negated else other
         right = "if the model is right, " if self.certificate.claim.is_after_runs else ""
         return f"{'Yes' if is_yes else 'No'}: {right}{said}, {confidence}."
@@ -159,11 +162,11 @@ def decide(
         options: Any = {"relaxation": relaxation, "policy": policy, "memory": memory, "precision": precision}
         certificate = conclude(learned, asked.objective, **options)
     if not is_claim(certificate):
-        return Decision(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
+        return Decision(asked, Verdict.INCONCLUSIVE, certificate, inf if asked.objective.direction == "max" else -inf)
     # the first rung that decides, and else the one that leads
     led = [led_by(certificate, each) for each in certificate.claim.rungs if each.is_claim] or [certificate]
     found = [_decided(learned, asked, each, relaxation, precision) for each in led]
-    known = (each for each in found if each.verdict != Verdict.UNKNOWN)
+    known = (each for each in found if each.verdict != Verdict.INCONCLUSIVE)
     return next(known, next(each for each in found if each.certificate.claim.ground == certificate.claim.ground))
 
 
@@ -180,8 +183,8 @@ def _decided(
     if asked.holds_for(certificate.claim.bound):
         verdict = Verdict.YES
     else:
-        verdict = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
-    if asked.is_negated and verdict != Verdict.UNKNOWN:
+        verdict = Verdict.INCONCLUSIVE if asked.holds_for(limit) else Verdict.NO
+    if asked.is_negated and verdict != Verdict.INCONCLUSIVE:
         verdict = Verdict.NO if verdict == Verdict.YES else Verdict.YES
     return Decision(asked, verdict, certificate, limit)
 
@@ -193,4 +196,4 @@ def _is_given(certificate: Certificate) -> bool:
 
 def is_claim(certificate: Certificate) -> bool:
     """Return whether the bounds of a certificate are proved, under its assumptions."""
-    return certificate.status in (Status.CERTIFIED, Status.VACUOUS)
+    return certificate.status in (Status.CERTIFIED, Status.INCONCLUSIVE)

@@ -29,7 +29,7 @@ from plumdp.solver.coupled.pieces import find_by_pieces
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
-from plumdp.tables.table_set import announced_policies, bounds_by_bets
+from plumdp.tables.table_set import bounds_by_bets, prespecified_policies
 from plumdp.tables.values import difference_by_intervals
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
@@ -150,7 +150,7 @@ def _by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tupl
 
 def by_intervals(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     """Return bounds on a difference in a table by the intervals of its rows, from runs that move together."""
-    if sought.less is None or sought.uncertain.misfit or not sought.question.model.counted.is_table:
+    if sought.less is None or sought.uncertain.model_tolerance or not sought.question.model.counted.is_table:
         return UNSAID
     question, (first, second) = sought.question, sought.choices
     bounded = [(policy, *_by_nature(sought, proofs, policy)) for policy in (first, second)]
@@ -224,13 +224,16 @@ def best_valuation(
     assert not isinstance(region, Conflict)
     start = model.graph.initial_state
     against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
-    announced, share = announced_policies(learned.bounds, question), 0.0
-    if announced is None:
+    prespecified, share = prespecified_policies(learned.bounds, question), 0.0
+    if prespecified is None:
         given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
         found = search_policies(model, objective, region, given, learned.at_points(question))[:_MOST_CERTIFIED]
-        announced, share = [(candidate.bound, candidate.policy) for candidate in found], _WORTHWHILE
+        prespecified, share = [(candidate.bound, candidate.policy) for candidate in found], _WORTHWHILE
     best: Valuation | None = None
-    for estimate, policy, worthwhile in (*((*each, share) for each in announced), (against_nature, robust.policy, 0.0)):
+    for estimate, policy, worthwhile in (
+        *((*each, share) for each in prespecified),
+        (against_nature, robust.policy, 0.0),
+    ):
         if best is None or promises_more(estimate, best, objective, worthwhile):
             new = value_policy(learned, uncertain, policy, question, is_coupled=True, precision=precision)
             best = new if best is None or new.bound(objective) > best.bound(objective) else best

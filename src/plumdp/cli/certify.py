@@ -96,15 +96,15 @@ def _require_one_thing(given: Options) -> None:
         "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
     }
-    others |= {f"--{name}": given.since and getattr(given, name) for name in ("misfit", "witness")}
+    others |= {f"--{name}": given.since and getattr(given, name) for name in ("model_tolerance", "witness")}
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
     if len(asked) > 1:
         raise DataError(f"{asked[0]} and {asked[1]}: ask one thing at a time")
     if given.margin and given.against is None:
         raise DataError(f"--margin {given.margin:g}: there is no other policy; give one with --against")
-    if given.announced and given.policy is None and given.against is None:
-        raise DataError("--announced: no policy is given; name it with --policy, or with --against")
+    if given.prespecified and given.policy is None and given.against is None:
+        raise DataError("--prespecified: no policy is given; name it with --policy, or with --against")
 
 
 def certified(given: Options) -> tuple[Learned, list[Result]]:
@@ -113,7 +113,7 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     They are about the best policy that is found, or about the one in a file. The same value may be compared with
     several thresholds.
     """
-    from plumdp.certifying.pipeline import announcing
+    from plumdp.certifying.pipeline import prespecifying
     from plumdp.model.objectives import digest
     from plumdp.model.question import ask, memory_for
 
@@ -123,7 +123,7 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): ask(each, read, memory=may_count) for each in objectives}
     runs = None if given.policy is None else runs_of(given, read, given.policy)
-    told = [announcing(each, table, announced=given.announced, runs=runs) for each in distinct.values()]
+    told = [prespecifying(each, table, prespecified=given.prespecified, runs=runs) for each in distinct.values()]
     learned = learn(given, read, told)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)
@@ -166,7 +166,7 @@ def _compare(given: Options) -> int:
     else:
         for one, certificates in compared:
             print_comparison(certificates, one.constant)
-    contradicted = EXIT_CODES[Status.CONTRADICTED]
+    contradicted = EXIT_CODES[Status.REJECTED]
     return contradicted if exit_code(results) == contradicted else 0
 
 
@@ -175,7 +175,7 @@ def _since(given: Options) -> int:
     from plumdp.certifying.since import certify_since
 
     read, objective = load_objective(given)
-    how: Any = {"announced": given.announced, "confidence": given.confidence}
+    how: Any = {"prespecified": given.prespecified, "confidence": given.confidence}
     policy = None if given.policy is None else load_policy(given.policy, read)
     found = certify_since(read, read_data(given, read), objective, given.since, policy=policy, **how)
     results = [Result(found, constants=given.constant)]
@@ -187,7 +187,7 @@ def _since(given: Options) -> int:
 
 
 _POLICIES = ("--policy", "--against")
-_CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
+_CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.REJECTED], EXIT_CODES[Status.INCONCLUSIVE]
 
 
 def difference(given: Options) -> int:
@@ -202,7 +202,7 @@ def difference(given: Options) -> int:
     names = policy_names(*texts, words=policy_words(read))
     assert len(names) == 2
     questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
-    how: Any = {"announced": given.announced, "runs": runs_of(given, read, *texts)}
+    how: Any = {"prespecified": given.prespecified, "runs": runs_of(given, read, *texts)}
     told = [one for each in questions for one in comparing(each, first, second, **how)]
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
@@ -218,7 +218,7 @@ def _refuse_compared_tables(given: Options, model: ParametricMDP) -> None:
     from plumdp.base.vocabulary import Trait
     from plumdp.learning.methods import SETS, chosen_kind
 
-    kind = SETS[chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.misfit)]
+    kind = SETS[chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.model_tolerance)]
     if given.witness and kind.is_of_tables:
         raise DataError(f"--witness: {why_not(Trait.WITNESS, Trait.TABLE, Trait.DIFFERENCE)}; leave it out")
 
@@ -236,7 +236,7 @@ def improvement(given: Options) -> int:
     _refuse_compared_tables(given, read)
     baseline = load_policy(str(given.against), read, option="--against")
     counts = read_data(given, read)
-    questions = with_baseline(objectives, read, baseline, announced=given.announced)
+    questions = with_baseline(objectives, read, baseline, prespecified=given.prespecified)
     learned = learn_from(given, read, counts, questions)
     (name,) = policy_names(str(given.against), words=policy_words(read))
     found = (
@@ -278,7 +278,7 @@ def net_benefit(given: Options) -> int:
     policies = [load_policy(text, read, option=option) for text, option in zip(texts, _POLICIES, strict=False)]
     told = [*ask_all(objectives, read, memory=False)]
     if policies:
-        told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
+        told = [one for each in told for one in comparing(each, *policies, prespecified=given.prespecified)]
     learned = learn(given, read, told)
     named = dict(zip(policy_names(*texts, words=policy_words(read)), policies, strict=True)) or None
     found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)

@@ -135,7 +135,7 @@ def check_model(given: Options) -> int:
         print_json([check.to_dict()], one=True)
     else:
         _print(check)
-    return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
+    return EXIT_CODES[Status.REJECTED] if check.is_contradicted else 0
 
 
 def _print(check: ModelCheck) -> None:
@@ -171,7 +171,7 @@ def advise(given: Options) -> int:
     learned = learn(given, read, [objective])
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
-        return EXIT_CODES[Status.CONTRADICTED]
+        return EXIT_CODES[Status.REJECTED]
     advice = plumdp.advise(learned, objective, runs=given.runs, width=given.width, max_steps=given.max_steps)
     if given.output is not None:
         advice.to_csv(given.output)

@@ -148,7 +148,7 @@ COMMANDS = {
     ),
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
-        "property against quiet checkpoint at acknowledge cut_off since range output json "
+        "property against quiet checkpoint at acknowledge censoring since range output json "
         "model column state action form text keep_going steps confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
@@ -166,7 +166,7 @@ COMMANDS = {
             "with a file for each.",
             "at": "Values of all parameters that rows are compared with.",
             "against": "The result whose value and parameters are watched; certify -o wrote it, from earlier data.",
-            "cut_off": "Go on where parts are missing, and where runs end before an outcome. unrelated: that has "
+            "censoring": "Go on where parts are missing, and where runs end before an outcome. unrelated: that has "
             "nothing to do with these outcomes; every result repeats it.",
             "output": "The report on the result, .html, which says whether it was withdrawn, when and why; or a file "
             "for the numbers, in the text format of OpenMetrics.",
@@ -207,7 +207,7 @@ COMMANDS = {
 }  # fmt: skip
 
 REMOVED = {  # what to type instead of commands that there were
-    "audit": "plumdp certify MODEL RUNS... --policy NAME --announced --column arm=COLUMN (bets on whole runs)",
+    "audit": "plumdp certify MODEL RUNS... --policy NAME --prespecified --column arm=COLUMN (bets on whole runs)",
     "certify-many": "plumdp certify MODEL DATA... -o FOLDER, once for each",
     "compare": "plumdp certify MODEL DATA... --relaxation all",
     "compare-models": "plumdp certify MODEL DATA... --confidence NUMBER, once for each, with the error divided",

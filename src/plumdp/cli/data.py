@@ -100,7 +100,7 @@ def count(given: Options) -> int:
         made_of = [] if output else [f"  {each}" for each in contents(counted)]
         report = [] if counted.report is None else [str(counted.report)]
         print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))
-    return 0 if counted.total else EXIT_CODES[Status.VACUOUS]
+    return 0 if counted.total else EXIT_CODES[Status.INCONCLUSIVE]
 
 
 def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
@@ -193,7 +193,7 @@ def start(given: Options) -> int:
             text={name: getattr(text, name) for name in TEXT if getattr(text, name)},
             keep_going=True,
             steps=found.steps,
-            cut_off=found.cut_off,
+            censoring=found.censoring,
         )
     )
     if given.output is not None and code in (0, 1, 4):

@@ -109,7 +109,7 @@ _NAMES = {
     "constants": "constant",
     "rng": "seed",
 }
-_NAMES |= {"return_range": "range", "table": "DATA", "gaps": "cut_off"}
+_NAMES |= {"return_range": "range", "table": "DATA", "gaps": "censoring"}
 _NAMES |= {"run": "column episode", "step": "column step"}
 _NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
@@ -117,7 +117,7 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
     "columns={…}": "--column NAME=COLUMN",
-    "with_gaps(model, [1, 2, 3])": "--looks 1,2,3",
+    "with_gaps(model, [1, 2, 3])": "--observation-gaps 1,2,3",
     "read_counts": "plumdp count MODEL COUNTS... -o SUM",
     "read_log": "plumdp count, whose counts can be added to these",
     "decide": "certify",
@@ -133,8 +133,8 @@ _OF_OTHERS = (  # texts of Typer
 def in_command_line_words(*parts: str | Option) -> str:
     """Return a message with its options as they are written on the command line.
 
-    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("confidence_set"))
-    '--misfit 1: leave out --confidence-set'
+    >>> in_command_line_words(Option("model_tolerance", 1.0), ": leave out ", Option("confidence_set"))
+    '--model-tolerance 1: leave out --confidence-set'
     """
     message = "".join(part if isinstance(part, str) else _spelled(part) for part in parts)
     for pattern, words in _OF_OTHERS:

@@ -63,9 +63,9 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
         read = cut_model(read, given.space)
     except ModelError as error:
         raise ModelError("--space: ", *error.args) from None
-    if given.exact and not given.looks:
-        raise ModelError("--exact: say with --looks after how many steps the state is seen")
-    return with_gaps(read, given.looks, exact=given.exact) if given.looks else read, properties
+    if given.exact and not given.observation_gaps:
+        raise ModelError("--exact: say with --observation-gaps after how many steps the state is seen")
+    return with_gaps(read, given.observation_gaps, exact=given.exact) if given.observation_gaps else read, properties
 
 
 def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:
@@ -189,7 +189,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
         order=given.order,
         expected=given.expected,
         on_unmatched="report" if given.keep_going else "error",
-        cut_off=given.cut_off,
+        censoring=given.censoring,
         steps=given.steps,
         rejected=given.rejected,
         known=given.known,
@@ -204,13 +204,13 @@ def how_read(given: Options) -> dict[str, Any]:
 def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns | None:
     """Return the runs of policies that are called like arms of the log; None if no column names arms.
 
-    Practice is nobody's arm, and a policy that was not announced may have been chosen by looking at how runs went.
+    Practice is nobody's arm, and a policy that was not pre-specified may have been chosen by looking at how runs went.
     """
     from plumdp.cli.sources import policy_names
     from plumdp.data.duckdb_tables import find_files
     from plumdp.data.files import is_counts_file
 
-    if not _names_arms(given, model) or not given.announced or PRACTICE in policies:
+    if not _names_arms(given, model) or not given.prespecified or PRACTICE in policies:
         return None
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
@@ -400,7 +400,7 @@ def learn_from(
     ):
         raise DataError(
             f"{where_given('column')} arm={given.column['arm']}: this is about the values of policies that were there "
-            "before their runs began; name them with --policy and --against, say --announced, and ask nothing else"
+            "before their runs began; name them with --policy and --against, say --prespecified, and ask nothing else"
         )
     LOGGER.info("learning from %s steps", f"{counts_of(counts).total:,}")
     return plumdp.learn(
@@ -409,6 +409,6 @@ def learn_from(
         objectives=asked,
         confidence=given.confidence,
         confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
-        misfit=given.misfit,
+        model_tolerance=given.model_tolerance,
         witness=given.witness,
     )

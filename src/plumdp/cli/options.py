@@ -109,8 +109,8 @@ class Options:
     margin: float = option(
         "question", "--margin", "A difference that does not matter to you, such as 0.01: the result then also says "
         "whether both policies are the same within it, or the first is not worse by more than it.", 0.0)
-    announced: bool = option(
-        "question", "--announced", "State that you chose the policy before looking at these data: then bets are "
+    prespecified: bool = option(
+        "question", "--prespecified", "State that you chose the policy before looking at these data: then bets are "
         "placed on its value, and bounds are narrower, those of a table by much.", False)
     relaxation: Literal[vocabulary.Relaxation, "all"] | None = option(
         "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
@@ -126,7 +126,7 @@ class Options:
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
     runs: int | None = option("", "--runs -n", "How many runs.", check=_WHOLE)
-    max_steps: int | None = option("", "--max-steps", "Number of steps after which a run is cut off.", check=_WHOLE)
+    max_steps: int | None = option("", "--max-steps", "Number of steps after which a run is truncated.", check=_WHOLE)
     seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
     width: float | None = option("", "--width", "The width of the bounds that you want.", check=_POSITIVE)
     range: tuple[float, float] | None = option(
@@ -164,12 +164,12 @@ class Options:
     space: Sequence[str] = option(
         "model", "--space CONSTRAINT", "What you know of the parameters: a linear constraint, such as 'crash<=0.2' or "
         "'0.1<=p<=0.9'. Repeat for more.", ())
-    looks: Sequence[int] = option(
-        "model", "--looks GAPS", "The state is seen now and then: after how many steps looks may come, such as 1,2,3 "
-        "or 1:12. Logs have these gaps in a column, --column gap=COLUMN, or as differences of steps.",
+    observation_gaps: Sequence[int] = option(
+        "model", "--observation-gaps GAPS", "The state is seen now and then: after how many steps, such as 1,2,3 or "
+        "1:12. Logs have these gaps in a column, --column gap=COLUMN, or as differences of steps.",
         (), parse=gaps_of)
     exact: str | None = option(
-        "model", "--exact FORMULA", "With --looks: ends whose step is known although nobody looked, such as "
+        "model", "--exact FORMULA", "With --observation-gaps: ends whose step is known although nobody looked, such as "
         "'at=\"dead\"'. Logs then have the gap that was planned in the column gap.")
 
     table: Mapping[str, str] = option(
@@ -224,9 +224,9 @@ class Options:
     expected: float | None = option(
         "log", "--expected N", "How many runs (or rows, with --order time) you expected before there were any; with "
         "--order. A wrong guess costs width, never validity.")
-    cut_off: vocabulary.CutOff | None = option(
-        "log", "--cut-off", "Needed if most runs of the log end before the outcome of their last action. unrelated: "
-        "they were cut off for reasons that have nothing to do with that outcome; every result repeats it.")
+    censoring: vocabulary.Censoring | None = option(
+        "log", "--censoring", "Needed if most runs of the log end before the outcome of their last action. unrelated: "
+        "they were censored, for reasons that have nothing to do with that outcome; every result repeats it.")
     steps: vocabulary.Steps | None = option(
         "log", "--steps WORD", "What the steps of trajectories show. consecutive: numbers that grow by one in each "
         "row, so that a missing row is a gap; monthly, weekly, daily or every=30d: dates, one in each such period, so "
@@ -245,9 +245,9 @@ class Options:
     confidence_set: str | None = option(  # one of ``SETS``, to which others may have been added
         "set", f"--confidence-set [{'|'.join(get_args(vocabulary.Sets))}]", "The kind of set around the data. Default: "
         "likelihood; table, if rows are unknown.")
-    misfit: float = option(
-        "set", "--misfit", "Largest total-variation error of every row of the model that the bounds tolerate, such as "
-        "0.01.", 0.0)
+    model_tolerance: float = option(
+        "set", "--model-tolerance", "Largest total-variation error of every row of the model that the bounds "
+        "tolerate, such as 0.01.", 0.0)
 
     verbose: int = option("frame", "--verbose -v", "Print progress on standard error; -vv also prints times.", 0)
 # fmt: on

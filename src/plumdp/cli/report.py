@@ -11,7 +11,7 @@ from rich.console import Console
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import CONTRADICTIONS, Status
+from plumdp.base.vocabulary import REJECTIONS, Status
 from plumdp.cli.certify import certified
 from plumdp.cli.errors import is_typed
 from plumdp.cli.inputs import learn, load_objective, require_data
@@ -132,10 +132,10 @@ def plot(given: Options) -> int:
     if given.at and kind != "region":
         raise DataError(f"--at is for plumdp plot region; leave it out for {kind}")
     certificate, findings = _explained(given)
-    if certificate.status in CONTRADICTIONS and kind in _OF_REGION:
+    if certificate.status in REJECTIONS and kind in _OF_REGION:
         reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.claim.reason}"
         Console(stderr=True, highlight=False).print(reason, markup=False, soft_wrap=True)
-        return EXIT_CODES[Status.CONTRADICTED]
+        return EXIT_CODES[Status.REJECTED]
     truth = _point(given.at, certificate) if given.at else None
     plumdp.draw(kind, certificate, findings, truth=truth).save(output)
     print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if given.json else output)

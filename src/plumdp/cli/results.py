@@ -17,7 +17,7 @@ from rich.text import Text
 
 from plumdp.base.edge import controlled
 from plumdp.base.errors import visible
-from plumdp.base.vocabulary import CONTRADICTIONS, Standing, Status, Verdict
+from plumdp.base.vocabulary import REJECTIONS, Standing, Status, Verdict
 from plumdp.cli.errors import command_line, in_command_line_words
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def prose(text: str, style: str = "") -> Text:
     return Text(visible(text).replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
-EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.PREMISES: 3, Status.VACUOUS: 4}
-VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
-_STANDING_CODES = {Standing.WORSE: 1, Standing.UNKNOWN: 4}
+EXIT_CODES = {Status.CERTIFIED: 0, Status.REJECTED: 3, Status.PREMISES: 3, Status.INCONCLUSIVE: 4}
+VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.INCONCLUSIVE: 4}
+_STANDING_CODES = {Standing.WORSE: 1, Standing.INCONCLUSIVE: 4}
 _WORST_FIRST = (3, 1, 4, 0)
 
 
@@ -73,7 +73,7 @@ class Result:
     @property
     def exit_code(self) -> int:
         """The exit code of this result alone."""
-        if self.answer is None or self.certificate.status in CONTRADICTIONS:
+        if self.answer is None or self.certificate.status in REJECTIONS:
             return EXIT_CODES[self.certificate.status]
         return VERDICT_CODES[self.answer.verdict]
 
@@ -102,7 +102,7 @@ def exit_code(results: Sequence[Result]) -> int:
 def code_of_difference(difference: Difference) -> int:
     """Return the exit code of a comparison: 0 if the first policy is better or not worse by more than the margin."""
     if not difference.is_claim:
-        return EXIT_CODES[Status.CONTRADICTED]
+        return EXIT_CODES[Status.REJECTED]
     if difference.is_same and not difference.margin:  # which is known, and not better
         return 1
     return min(_STANDING_CODES.get(each, 0) for each in difference.verdicts)
@@ -165,7 +165,7 @@ def print_results(results: Sequence[Result]) -> None:
             console.print()
         certificate = result.certificate
         style = "bold" if certificate.status == Status.CERTIFIED else "yellow"
-        style = "bold red" if certificate.status in CONTRADICTIONS else style
+        style = "bold red" if certificate.status in REJECTIONS else style
         if result.answer is not None:
             console.print(prose(result.answer.sentence, style="bold"))
         console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))

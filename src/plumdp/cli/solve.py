@@ -79,7 +79,7 @@ def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
     sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
     reached, best = (question.holds_for(float(facts[side])) for side in sides)
     if not reached and best:
-        return Verdict.UNKNOWN
+        return Verdict.INCONCLUSIVE
     return Verdict.YES if reached != question.is_negated else Verdict.NO
 
 
@@ -143,7 +143,7 @@ def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> Non
         ("solver", f"{facts['status']}, {number_of(facts['sweeps'], 'sweep')}, {facts['seconds']:.2f} s"),
         ("written", ", ".join(files)),
     ]
-    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --width. "}
+    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.INCONCLUSIVE: "Not known with this --width. "}
     answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = standard_output()
     value = f"The best policy's value lies between {low} and {high}{nature}."

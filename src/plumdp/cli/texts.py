@@ -85,9 +85,9 @@ def gaps_of(texts: Sequence[str]) -> tuple[int, ...]:
     (1, 2, 3, 6)
     """
     text = ",".join(texts)
-    gaps = [gap for part in text.split(",") if texts for gap in _values(f"--looks {text}", part.strip())]
+    gaps = [gap for part in text.split(",") if texts for gap in _values(f"--observation-gaps {text}", part.strip())]
     if not all(gap.isdecimal() for gap in gaps):
-        raise ModelError(f"--looks {text}: give whole numbers of steps, such as 1,2,3 or 1:12")
+        raise ModelError(f"--observation-gaps {text}: give whole numbers of steps, such as 1,2,3 or 1:12")
     return tuple(map(int, gaps))
 
 

@@ -82,14 +82,14 @@ def _write(given: Options, file: Path, found: Watch, now: Certificate | None) ->
 def _how_watched(given: Options) -> dict[str, Any]:
     """Return how one unit or many are watched, in the words of ``watch`` and ``watch_many``.
 
-    What a file of defaults says for all commands of runs that were cut off is not about parts that are missing.
+    What a file of defaults says for all commands of runs that were censored is not about parts that are missing.
     """
     return how_read(given) | {
         "quiet": given.quiet,
         "state": given.checkpoint,
         "reference": {name: float(value) for name, value in given.at.items()} or None,
-        "gaps": None if is_shared("cut_off") else given.cut_off,
-        "cut_off": given.cut_off,
+        "gaps": None if is_shared("censoring") else given.censoring,
+        "censoring": given.censoring,
         "steps": given.steps,
         "return_range": given.range,
         "on_unmatched": "report" if given.keep_going else "error",

@@ -1,7 +1,7 @@
 """Makes half-spaces of parameters from bets on outcomes, one for each side of a direction that a pilot chose.
 
 A bet gives every outcome j of a class a factor e[j] > 0, fixed by the pilot. With Z[r](v) = Σ f[j](v) e[j] over the
-outcomes of class r, a visit multiplies the fortune by e[j] / Z[r](θ), which has expectation one at the true point θ,
+outcomes of class r, a visit multiplies the wealth by e[j] / Z[r](θ), which has expectation one at the true point θ,
 whatever chose the action. So Σ K[j] ln e[j] - Σ N[r] ln Z[r](θ), with K outcomes and N visits after the pilot, stays
 below ln(1 / error) at all times with probability at least 1 - error (Ville 1939). As ln Z <= Z / Y - 1 + ln Y for every
 Y > 0, this implies an inequality that is affine in the parameters, hence a half-space:
@@ -132,7 +132,7 @@ def log_gains(
 
 
 class PartialBets(NamedTuple):
-    """Bets on some of the data, and their share in the logarithm of a fortune."""
+    """Bets on some of the data, and their share in the logarithm of a wealth."""
 
     share: float
     outcome_counts: FloatArray  # (n_outcomes)
@@ -161,7 +161,7 @@ def half_space(
 def common_half_space(
     table: AffineOutcomes, parts: Sequence[PartialBets], *, near: FloatArray, bound: float, text: str = ""
 ) -> HalfSpace:
-    """Return a half-space around all points at which the sum of ln fortune · share over parts is at most a bound.
+    """Return a half-space around all points at which the sum of ln wealth · share over parts is at most a bound.
 
     Shares and factors are exact as given, and all later rounding moves the offset outward. Each term is a product of
     shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen units of its size

@@ -113,11 +113,11 @@ def sampled_interval(
 
 
 def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
-    """Return intervals that hold at all times, once widened by a misfit, if probabilities vary from trial to trial.
+    """Return intervals that hold at all times, once widened by a tolerance, if probabilities vary from trial to trial.
 
     With Beta(½, ½) cut to [a, 1], the mixture of likelihoods over that of a is a supermartingale as long as no trial
     has a probability above a. It is the mixture of all likelihoods, as in ``beta_binomial``, times the posterior of
-    [a, 1]. So if probabilities are at most q + misfit, and q + misfit is below the lower end at λ times the error,
+    [a, 1]. So if probabilities are at most q + tolerance, and this is below the lower end at λ times the error,
     beyond which lies a share λ of the posterior, the mixture has reached 1 / error. Likewise for the upper end; both
     mixtures together start at one or less. An end with less of the posterior is replaced by 0 or 1.
 
@@ -133,11 +133,14 @@ def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: np
     return lower, np.where(betainc(k, m, upper) >= _COMPUTED_POSTERIOR, upper, 1.0)
 
 
-def widened(lower: FloatArray, upper: FloatArray, misfit: float) -> Interval:
-    """Return intervals of probabilities with both ends moved outward by a misfit, within [0, 1]."""
-    if misfit == 0:
+def widened(lower: FloatArray, upper: FloatArray, model_tolerance: float) -> Interval:
+    """Return intervals of probabilities with both ends moved outward by a model tolerance, within [0, 1]."""
+    if model_tolerance == 0:
         return lower, upper
-    low, high = np.nextafter(lower - misfit, -np.inf), np.nextafter(upper + misfit, np.inf)  # outward by one float
+    low, high = (
+        np.nextafter(lower - model_tolerance, -np.inf),
+        np.nextafter(upper + model_tolerance, np.inf),
+    )  # outward by one float
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 

@@ -45,7 +45,9 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
-    is_tolerant: bool = False  # whether they hold if probabilities vary from trial to trial, once widened by a misfit
+    is_tolerant: bool = (
+        False  # whether they hold if probabilities vary from trial to trial, once widened by a model tolerance
+    )
 
     @cached_property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
@@ -75,9 +77,11 @@ class ExpressionBounds:
                 sides.append(HalfSpace(-row, float(constant) - low, "intervals of expressions"))
         return sides
 
-    def widened(self, misfit: float) -> ExpressionBounds | None:
-        """Return the intervals moved outward by a misfit, or None if they are not made for rows that vary."""
-        return self.moved_to(*widened(self.event_lower, self.event_upper, misfit)) if self.is_tolerant else None
+    def widened(self, model_tolerance: float) -> ExpressionBounds | None:
+        """Return the intervals moved outward by a model tolerance, or None if they are not made for rows that vary."""
+        return (
+            self.moved_to(*widened(self.event_lower, self.event_upper, model_tolerance)) if self.is_tolerant else None
+        )
 
     def moved_to(self, event_lower: FloatArray, event_upper: FloatArray) -> ExpressionBounds:
         """Return the bounds with other intervals of the same events."""

@@ -5,7 +5,7 @@ all data, and bets be placed in each of them for a truth in its middle. The trut
 that one must hold: what is left are the points that the bets of their own cell leave (Statement 7d of the page
 "Certificates at the statistical limit"). No error is divided among cells.
 
-In a cell the fortune G(v) = Σ w[m] E[m](v) + w R(v) is that of bets E for both sides of each direction and for several
+In a cell the wealth G(v) = Σ w[m] E[m](v) + w R(v) is that of bets E for both sides of each direction and for several
 lengths of the data, and of the likelihood ratio R = evidence / likelihood(v) against the space. Weights are fixed and
 sum to at most one, so that at the truth G ever reaches 1 / error with a probability of at most the error. For all p[m],
 p >= 0 with the sum one, ln G >= Σ p[m] ln(w[m] E[m] / p[m]) + p ln(w R / p), and tangents make that a half-space.
@@ -128,7 +128,7 @@ class Placed(NamedTuple):
     """Bets on one side of a direction, for some lengths of the data."""
 
     factors: list[FloatArray]  # (M) of (n_outcomes)
-    weights: FloatArray  # (M + 1): in the fortune, that of the likelihood last
+    weights: FloatArray  # (M + 1): in the wealth, that of the likelihood last
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +141,19 @@ class Cells:
     directions: Directions  # whatever was asked before, it must be the same at the same point
     best: FloatArray  # (d): an estimate, for the choice of tangents
     error: float  # of bets
-    of_likelihood: float  # the error of the likelihood, which has that share in the fortune
+    of_likelihood: float  # the error of the likelihood, which has that share in the wealth
     intervals: None = None
 
     @property
     def total(self) -> float:
-        """The error of the fortune."""
+        """The error of the wealth."""
         return self.error + self.of_likelihood
 
     def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
         """Return none: those around all cells follow from a region."""
         return ()
 
-    def widened(self, misfit: float) -> None:
+    def widened(self, model_tolerance: float) -> None:
         """Return None: the likelihood has a share in it, for which nothing is proved if rows are off."""
 
     def gradients(self, point: FloatArray) -> FloatArray:
@@ -188,7 +188,7 @@ class Cells:
 
 
 def _half_space(cells: Cells, placed: Placed, near: FloatArray, ray: FloatArray) -> HalfSpace:
-    """Return a half-space around all points at which the fortune is below 1 / error.
+    """Return a half-space around all points at which the wealth is below 1 / error.
 
     Tangents are taken about where it reaches that on a ray. Those at any other point, and other shares, hold as well.
     """

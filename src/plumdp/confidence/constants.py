@@ -6,8 +6,8 @@ If the model is right, every such visit is a trial with exactly this probability
 lies in each interval that is valid for how the data were sampled, but for the error of the interval. Rows that fix the
 same numbers are tested together as well, because an error too small to be seen in any of them may be seen in all.
 
-If rows may be off by a misfit in total variation, constants are tested with intervals that allow for it. Shares are not
-tested then, as their trials are visits that end in one of some transitions, among which rows may be off by more.
+If rows may be off by a tolerance in total variation, constants are tested with intervals that allow for it. Shares are
+not tested then, as their trials are visits that end in one of some transitions, among which rows may be off by more.
 
 The model alone decides what is tested, and the error is divided by the number of tests. So if the model is right, the
 probability that any of its numbers is ever excluded is at most the error (union bound).
@@ -231,15 +231,15 @@ def excluded_numbers(
     *,
     error: float,
     confidence: float,
-    misfit: float = 0.0,
+    model_tolerance: float = 0.0,
 ) -> tuple[str, ...]:
     """Return in words the fixed numbers that the data exclude.
 
     If all are right, the probability that one is ever excluded is at most the error.
 
     Intervals are Clopper–Pearson where the number of trials says nothing about outcomes, and beta-binomial otherwise,
-    as in ``expression_bounds``. The texts name ``confidence``, which is at most 1 - error. With a ``misfit``, constants
-    are excluded if rows that are off by no more than that could not explain the data.
+    as in ``expression_bounds``. The texts name ``confidence``, which is at most 1 - error. With a ``model_tolerance``,
+    constants are excluded if rows that are off by no more than that could not explain the data.
 
     >>> from plumdp import ParameterSpace, explore
     >>> def toss(state):
@@ -251,15 +251,17 @@ def excluded_numbers(
     state (heads=false), action 'toss', successor (heads=true): the model says 0.5, seen 90 of 100 times
     (between 0.708 and 0.985 with confidence 99.9 %)
     """
-    fixed = fixed.constants_only() if misfit else fixed
+    fixed = fixed.constants_only() if model_tolerance else fixed
     if not len(fixed):
         return ()
     of_alone, of_together = _errors(fixed, error)
     tests = _alone(fixed, counts)
-    alone = _failures(fixed, counts, tests, of_alone, misfit)
-    together = _failures(fixed, counts, _together(fixed, tests), of_together, misfit)
+    alone = _failures(fixed, counts, tests, of_alone, model_tolerance)
+    together = _failures(fixed, counts, _together(fixed, tests), of_together, model_tolerance)
     is_new = ~np.isin(together.test, fixed.pooled[alone.test])  # a class is described unless one of its rows is
-    sure = f"{100 * confidence:.10g} %" + (f", if rows are off by at most {misfit:g}" if misfit else "")
+    sure = f"{100 * confidence:.10g} %" + (
+        f", if rows are off by at most {model_tolerance:g}" if model_tolerance else ""
+    )
     texts = [_describe(model, fixed, int(alone.test[i]), alone, i, sure) for i in _worst(alone.surprise)]
     for i in np.flatnonzero(is_new)[_worst(together.surprise[is_new])].tolist():
         members = np.flatnonzero(fixed.pooled == together.test[i])
@@ -272,14 +274,14 @@ def excluded_numbers(
 def strongest_evidence(fixed: FixedNumbers, counts: TransitionCounts, *, error: float) -> float:
     """Return the evidence in nats against the most suspicious number, rounded down; above zero, it is excluded.
 
-    A test is the Krichevsky–Trofimov mixture of trials against the number. Its fortune reaches the inverse of its share
+    A test is the Krichevsky–Trofimov mixture of trials against the number. Its wealth reaches the inverse of its share
     of the error at any time with probability at most that share (Ville's inequality), however the data were sampled.
     """
     if not len(fixed):
         return -inf
     alone = _alone(fixed, counts)
     parts = zip((alone, _together(fixed, alone)), _errors(fixed, error), strict=True)
-    return max(_largest_fortune(fixed, tests) + log(part) for tests, part in parts)
+    return max(_largest_wealth(fixed, tests) + log(part) for tests, part in parts)
 
 
 def _errors(fixed: FixedNumbers, error: float) -> tuple[float, float]:
@@ -288,7 +290,7 @@ def _errors(fixed: FixedNumbers, error: float) -> tuple[float, float]:
     return equal_parts(half, len(fixed)), equal_parts(half, fixed.n_pooled)
 
 
-def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:
+def _largest_wealth(fixed: FixedNumbers, tests: _Tests) -> float:
     """Return the largest of ln B(k + 1/2, m + 1/2) - ln π - k ln x - m ln(1 - x), rounded down."""
     from scipy.special import betaln, xlogy
 
@@ -297,8 +299,8 @@ def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:
     number = tests.number[tried]
     mixture, lost = betaln(k + 0.5, m + 0.5), xlogy(k, fixed.above[number]) + xlogy(m, 1 - fixed.below[number])
     with np.errstate(invalid="ignore"):
-        fortune = mixture - log(pi) - lost - 1e-13 * (np.abs(mixture) + np.abs(lost) + k + m)
-    return float(np.nan_to_num(fortune, nan=-inf).max(initial=-inf))
+        wealth = mixture - log(pi) - lost - 1e-13 * (np.abs(mixture) + np.abs(lost) + k + m)
+    return float(np.nan_to_num(wealth, nan=-inf).max(initial=-inf))
 
 
 class _Tests(NamedTuple):
@@ -338,8 +340,10 @@ def _together(fixed: FixedNumbers, alone: _Tests) -> _Tests:
     return _Tests(number, trials, successes, fixed.choice[in_class], test)
 
 
-def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, error: float, misfit: float) -> _Failures:
-    """Return the tests whose interval, at the given error and widened by a misfit, does not hold their number.
+def _failures(
+    fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, error: float, model_tolerance: float
+) -> _Failures:
+    """Return the tests whose interval, at the given error and widened by a model tolerance, does not hold their number.
 
     Most numbers are close to the observed share, and no interval is calculated for them. If an interval at this error
     leaves out the number, the data have a probability below the error under it (Clopper–Pearson), or they are more
@@ -352,8 +356,8 @@ def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, erro
     is_suspect = surprise + doubt > -np.log(error)
     suspect, surprise = tried[is_suspect], surprise[is_suspect]
     number, trials, successes = tests.number[suspect], tests.trials[suspect], tests.successes[suspect]
-    if misfit:
-        lower, upper = widened(*tolerant_interval(successes, trials, error), misfit)
+    if model_tolerance:
+        lower, upper = widened(*tolerant_interval(successes, trials, error), model_tolerance)
     else:
         lower, upper = sampled_interval(successes, trials, error, _is_fixed_sample(counts, tests, suspect))
     is_out = (fixed.above[number] < lower) | (fixed.below[number] > upper)

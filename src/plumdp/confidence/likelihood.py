@@ -61,7 +61,7 @@ from plumdp.model.parametric import ParametricMDP
 _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
-ANNOUNCED = "the objectives were chosen before looking at the data"
+PRESPECIFIED = "the objectives were chosen before looking at the data"
 _GIVEN = "you chose the policy before looking at these data (as you stated)"
 _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
@@ -116,14 +116,14 @@ class LevelSet:
         """Return none: tangents that matter are constraints of their own."""
         return ()
 
-    def widened(self, misfit: float) -> None:
+    def widened(self, model_tolerance: float) -> None:
         """Return None: the ratios that it multiplies have no bound, so that nothing is proved for rows that are off."""
 
 
 class Range(NamedTuple):
     """The range of the gains of bets on some of the data at each choice."""
 
-    share: float  # in the logarithm of a fortune
+    share: float  # in the logarithm of a wealth
     visits: FloatArray  # (n_choices)
     ranges: FloatArray  # (n_choices), rounded up
 
@@ -154,13 +154,13 @@ class LinearConstraints:
         texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in self.texts]
         return [] if self.is_across_outcomes else [*map(HalfSpace, self.rows, self.offsets.tolist(), texts)]
 
-    def widened(self, misfit: float) -> LinearConstraints | None:
-        """Return the half-spaces moved outward by Σ share · visits · ln(1 + misfit · R), with R the ranges of bets."""
+    def widened(self, model_tolerance: float) -> LinearConstraints | None:
+        """Return the half-spaces moved outward by Σ share · visits · ln(1 + tolerance · R), R being ranges of bets."""
         if self.ranges is None:
             return None
         offsets = []
         for offset, of_one in zip(self.offsets.tolist(), self.ranges, strict=True):
-            parts = [fsum(part.visits * np.log1p(misfit * part.ranges)) * part.share for part in of_one]
+            parts = [fsum(part.visits * np.log1p(model_tolerance * part.ranges)) * part.share for part in of_one]
             tolerated = fsum(parts) * (1 + 1e-14)  # outward: more than the rounding of its terms
             offsets.append(nextafter(offset + tolerated, inf) if tolerated else offset)
         return replace(self, offsets=read_only(np.array(offsets, dtype=np.float64)))
@@ -356,7 +356,7 @@ def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tupl
     if not directions or (pilot is not None and not placed):
         return said
     has_policies = any(direction.has_policies for direction in directions)
-    return *said, ANNOUNCED, *((_GIVEN,) if has_policies else ())
+    return *said, PRESPECIFIED, *((_GIVEN,) if has_policies else ())
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

@@ -32,7 +32,7 @@ from flint import fmpz_mat
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
-from plumdp.confidence.look_paths import sums_of_looks
+from plumdp.confidence.observation_paths import sums_of_observations
 from plumdp.confidence.path_sums import PathSum, find_path_sums, total
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
@@ -287,7 +287,7 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     (4, 1)
     """
     rows, groups = find_tied_rows(model), _Groups()
-    ways, sums, left_out = _ways(rows, model.space, groups, None if model.gaps is None else sums_of_looks(model))
+    ways, sums, left_out = _ways(rows, model.space, groups, None if model.gaps is None else sums_of_observations(model))
     coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
     parts = _Parts(model.space, rows, groups, ways, left_out, coins)
     if not sums:
@@ -484,7 +484,7 @@ def merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], 
 
 
 def _ways(
-    rows: TiedRows, space: ParameterSpace, groups: _Groups, of_looks: Mapping[Polynomial, PathSum] | None
+    rows: TiedRows, space: ParameterSpace, groups: _Groups, of_observations: Mapping[Polynomial, PathSum] | None
 ) -> tuple[list[_Way], dict[int, list[PathSum]], tuple[tuple[Polynomial, ...], ...]]:
     """Return the outcomes of the table that each outcome of tied rows counts for, and the rows without any.
 
@@ -498,13 +498,13 @@ def _ways(
         is_affine = all(f.is_affine for f in row)  # tied rows have an outcome for all known numbers, so the sum is one
         tree = (TreeNode(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
         way = None if tree is None else _ways_in_tree(row, tree, groups)
-        if way is None and of_looks is None:
+        if way is None and of_observations is None:
             way = _ways_of_factors(row, space, groups, factored)
-        paths = find_path_sums(row, space, factored, of_looks or {}) if way is None else None
+        paths = find_path_sums(row, space, factored, of_observations or {}) if way is None else None
         if paths is not None:
             sums[first] = paths
         elif way is None:
-            way = _ways_of_factors(row, space, groups, factored) if of_looks is not None else None
+            way = _ways_of_factors(row, space, groups, factored) if of_observations is not None else None
             left_out += [row] if way is None else []
         ways += way if way is not None else [[] for _ in row]
     return ways, sums, tuple(left_out)

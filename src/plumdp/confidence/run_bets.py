@@ -6,7 +6,7 @@ as long as the capital cannot become negative. So with a probability of at most 
 (Ville), and if it does, m and all that is below is excluded, whichever law the runs have.
 
 The sizes are those of Voráček and Orabona, "STaR-Bets" (2025): for what is still to be won, in the runs of a number
-that was announced. If the data end there, bounds are 1.1 to 1.2 times as wide as normal intervals, and if they end
+that was pre-specified. If the data end there, bounds are 1.1 to 1.2 times as wide as normal intervals, and if they end
 elsewhere they hold as well. Renewed sizes depend on m, so that the capital need not fall as m grows. The page
 "Bets on whole runs" says why cells that were fixed beforehand do without that.
 """
@@ -42,8 +42,8 @@ _LOG_2 = 0.6931471805599453
 def mean_ends(lower: FloatArray, upper: FloatArray, error: float, planned: float) -> Range:
     """Return bounds on the mean of numbers of [0, 1] in the order of their runs, each of which has half of the error.
 
-    Number i lies between ``lower[i]`` and ``upper[i]``. ``planned`` is how many runs were announced before there were
-    any, never how many there are: who ends the data would choose the sizes by it.
+    Number i lies between ``lower[i]`` and ``upper[i]``. ``planned`` is how many runs were pre-specified before there
+    were any, never how many there are: who ends the data would choose the sizes by it.
     """
     side, least = equal_parts(error, 2), np.zeros(len(lower))
     mirrored = _lower_end(-upper, least - 1, side, planned, (-1.0, 0.0))
@@ -67,7 +67,7 @@ def _lower_end(value: FloatArray, least: FloatArray, of_side: float, planned: fl
 def cell_edges(planned: float, within: Range) -> FloatArray:
     """Return the ends of cells, closer to one another where outcomes near an end of their range vary less.
 
-    They depend on what was announced alone.
+    They depend on what was pre-specified alone.
     """
     n = min(ceil(_CELLS * math.sqrt(planned)), _MOST_CELLS)
     part = np.arange(n + 1) / n

@@ -48,8 +48,8 @@ class Constraint(Protocol):
     def half_spaces(self, names: tuple[str, ...]) -> Sequence[HalfSpace]:
         """Return half-spaces around the set in the parameters with these names, rounded outward."""
 
-    def widened(self, misfit: float) -> Constraint | None:
-        """Return the set if every row may be off by a misfit, or None if nothing is proved for it then."""
+    def widened(self, model_tolerance: float) -> Constraint | None:
+        """Return the set if every row may be off by a model tolerance, or None if nothing is proved for it then."""
 
 
 class DrawnAtOnce(Constraint, Protocol):
@@ -102,12 +102,12 @@ class Evidence:
         """Return half-spaces around the points that it leaves, in the parameters with these names."""
         return [side for each in self.constraints for side in each.half_spaces(names)]
 
-    def widened(self, misfit: float) -> Evidence:
-        """Return the evidence if every row may be off by a misfit, of a kind of set that goes with one."""
-        wider = [each.widened(misfit) for each in self.constraints]
+    def widened(self, model_tolerance: float) -> Evidence:
+        """Return the evidence if every row may be off by a model tolerance, of a kind of set that goes with one."""
+        wider = [each.widened(model_tolerance) for each in self.constraints]
         kept = tuple(each for each in wider if each is not None)
         assert len(kept) == len(wider)
-        method = f"{self.method} that allow for rows off by {misfit:g}"
+        method = f"{self.method} that allow for rows off by {model_tolerance:g}"
         return replace(self, constraints=kept, method=method)
 
 
@@ -151,9 +151,9 @@ class Counted:
     cache: ModelCache  # of the model
     counts: TransitionCounts
     error: float  # of the certificate
-    questions: tuple[Question, ...] = ()  # that were announced
+    questions: tuple[Question, ...] = ()  # that were pre-specified
     directions: Directions | None = None  # in which to be narrow, for the questions
-    misfit: float = 0.0  # constraints are widened by it later, and must be made for that
+    model_tolerance: float = 0.0  # constraints are widened by it later, and must be made for that
     events: Events | None = None  # to be counted, if others than those of the model
     has_cells: bool = False  # whether bets are placed in cells of the space
     has_paths: bool = False  # whether there is a likelihood of rows with hidden paths

@@ -2,7 +2,7 @@
 
 At a few moments, decided without what came later, bets are placed anew by what was seen until then, and stay until the
 next moment. A bet is made for a horizon, the amount of data at which it wins most. As nobody knows how long the data
-will be, the fortune is divided among horizons m, with weights w[m] that were fixed beforehand and sum to at most one:
+will be, the wealth is divided among horizons m, with weights w[m] that were fixed beforehand and sum to at most one:
 
     F(v) = Σ w[m] E[m](v),    ln E[m](v) = Σ over stages s of Σ K[s,j] ln e[m,s,j] - Σ N[s,r] ln Z[m,s,r](v),
 
@@ -85,7 +85,7 @@ class BetsOnOneSide(NamedTuple):
     until: int  # number of stages that the half-space is made of
     units: FloatArray  # (S, d): of one standard deviation at the first horizon
     steps: FloatArray  # (S, M, d): by which the true parameters are bet to differ from the estimate of a stage
-    shares: FloatArray  # (M): of horizons in the logarithm of the fortune
+    shares: FloatArray  # (M): of horizons in the logarithm of the wealth
     near: FloatArray  # (d): where tangents are taken
 
 
@@ -225,56 +225,56 @@ def _place(
     """
     goals = -log(error) - horizons.log_weight
     steps = np.sqrt(2 * goals)[:, None] * side.steps
-    fortune, cuts = _RayFortune(table, horizons), list[_RayCut]()
+    wealth, cuts = _RayWealth(table, horizons), list[_RayCut]()
     for s, stage in enumerate(stages):
         if horizons.is_renewed and s:
-            size = _renewed_size(fortune, cuts, stage, horizons.length[0], -side.steps[s, 0], float(goals[0]))
+            size = _renewed_size(wealth, cuts, stage, horizons.length[0], -side.steps[s, 0], float(goals[0]))
             steps[s, 0] = size * side.steps[s, 0]
         factors = np.array([factors_along(table, stage.point, step, stage.sharpness) for step in steps[s]])
-        fortune.add(stage, factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0))
+        wealth.add(stage, factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0))
         if s + 1 < len(stages) and horizons.is_renewed and stages[s + 1].length >= _LATE * horizons.length[0]:
-            cuts.append(fortune.cut(stages[s + 1].point, -side.steps[s + 1, 0], -log(error), is_renewed=True))
-    last = fortune.cut(side.near, ray, -log(error))
+            cuts.append(wealth.cut(stages[s + 1].point, -side.steps[s + 1, 0], -log(error), is_renewed=True))
+    last = wealth.cut(side.near, ray, -log(error))
     best = min([*cuts, last], key=lambda cut: cut.exit(side.near, ray))  # Ville: all of them hold at one error
     side = side._replace(steps=steps)
-    return [fortune.half_space(cut, side, error, text) for cut in ([last] if best is last else [best, last])]
+    return [wealth.half_space(cut, side, error, text) for cut in ([last] if best is last else [best, last])]
 
 
 class _RayCut(NamedTuple):
-    """About where the fortune of the first stages reaches its bound."""
+    """About where the wealth of the first stages reaches its bound."""
 
     until: int  # number of these stages
     point: FloatArray  # (d): on a ray
-    row: FloatArray  # (d): in which direction the fortune grows there
+    row: FloatArray  # (d): in which direction the wealth grows there
     shares: FloatArray  # (M): of horizons in it
 
     def exit(self, point: FloatArray, ray: FloatArray) -> float:
-        """Return about where another ray comes to a fortune of this size."""
+        """Return about where another ray comes to a wealth of this size."""
         slope = float(self.row @ ray)
         return float(self.row @ (self.point - point)) / slope if slope > 0 else inf
 
 
 def _renewed_size(
-    fortune: _RayFortune, cuts: Sequence[_RayCut], stage: DataStage, planned: float, ray: FloatArray, goal: float
+    wealth: _RayWealth, cuts: Sequence[_RayCut], stage: DataStage, planned: float, ray: FloatArray, goal: float
 ) -> float:
     """Return the size of a bet in standard deviations at a planned length, from the data before the stage alone.
 
     The bets are against the point on the ray that is to be excluded next: a little inside of what they excluded so far,
-    or of where bets of one size would end. There the fortune must still grow by what is missing, in the data left. What
+    or of where bets of one size would end. There the wealth must still grow by what is missing, in the data left. What
     bets for other horizons won is not looked at: which of these are used depends on the end of the data.
     """
     left = 1 - stage.length / planned
     if left <= 0:
         return 0.0  # the plan is over, and what was won is kept
-    fortune.look(stage.point, ray, is_renewed=True)
-    won, slope = fortune.renewed(0.0), max(fortune.renewed(1.0) - fortune.renewed(0.0), 0.0)
+    wealth.look(stage.point, ray, is_renewed=True)
+    won, slope = wealth.renewed(0.0), max(wealth.renewed(1.0) - wealth.renewed(0.0), 0.0)
     t = (sqrt(slope**2 + 2 * left * max(goal - won, 0.0)) - slope) / left
     t = max(min([t, *(cut.exit(stage.point, ray) for cut in cuts)]) - _AHEAD, 0.0)
-    return sqrt(2 * max(goal - fortune.renewed(t), 0.0) / left)
+    return sqrt(2 * max(goal - wealth.renewed(t), 0.0) / left)
 
 
-class _RayFortune:
-    """The logarithm of the fortune F of the stages so far, on a ray from a point: for sizes and tangents alone."""
+class _RayWealth:
+    """The logarithm of the wealth F of the stages so far, on a ray from a point: for sizes and tangents alone."""
 
     def __init__(self, table: LikelihoodTable, horizons: Horizons) -> None:
         self._table, self._horizons = table, horizons
@@ -339,7 +339,7 @@ class _RayFortune:
         return _RayCut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
 
     def half_space(self, cut: _RayCut, side: BetsOnOneSide, error: float, text: str) -> PlacedBets:
-        """Return the half-space of the first stages with tangents where their fortune reaches 1 / error.
+        """Return the half-space of the first stages with tangents where their wealth reaches 1 / error.
 
         Tangents at any other point, and any other shares, would give a half-space that holds as well.
         """

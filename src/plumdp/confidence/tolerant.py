@@ -1,12 +1,12 @@
-"""Makes the confidence set of the parameters if every row may be off by a misfit in total variation.
+"""Makes the confidence set of the parameters if every row may be off by a model tolerance in total variation.
 
 Given the past, the successor at a choice has a distribution within that distance of the row of the model at one point
 of its space, the same point for all choices. Three kinds of sets hold that point jointly, at all times:
 
-* Half-spaces from bets (``bets``), moved outward. A visit of a row multiplies the fortune by H, a function of its
-  outcome with expectation one at the point. If the row is off by the misfit, the expectation is at most 1 + misfit · R,
-  where R is the range of H. So Σ ln(1 + misfit · R) over all visits is added to the offset. (The likelihood is left
-  out, as the ratios that it multiplies have no bound.)
+* Half-spaces from bets (``bets``), moved outward. A visit of a row multiplies the wealth by H, a function of its
+  outcome with expectation one at the point. If the row is off by the tolerance, the expectation is at most 1 +
+  tolerance · R, where R is the range of H. So Σ ln(1 + tolerance · R) over all visits is added to the offset. (The
+  likelihood is left out, as the ratios that it multiplies have no bound.)
 * An interval for each event of the model, from the trials of all rows that try it.
 * An interval for each event and each single choice that tries it, which shows a row that is off by more than others.
 
@@ -49,7 +49,7 @@ _ROUNDING = 1e-9  # relative, of products of factors along a way; more than the 
 def tolerant_bounds(
     model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, budget: ErrorBudget | None = None
 ) -> ExpressionBounds:
-    """Return the intervals of a tolerant set, to be widened by a misfit, which then hold for all expressions.
+    """Return the intervals of a tolerant set, to be widened by a model tolerance, which then hold for all expressions.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -62,15 +62,15 @@ def tolerant_bounds(
     return replace(_intervals(model, counts, budget, error), error=error)
 
 
-def require_misfit(misfit: float) -> float:
-    """Return the misfit, or refuse one that is not a number from 0 to less than 1."""
-    if not isinstance(misfit, int | float | np.number) or not 0 <= misfit < 1:
+def require_tolerance(model_tolerance: float) -> float:
+    """Return the model tolerance, or refuse one that is not a number from 0 to less than 1."""
+    if not isinstance(model_tolerance, int | float | np.number) or not 0 <= model_tolerance < 1:
         raise DataError(
-            Option("misfit", misfit),
+            Option("model_tolerance", model_tolerance),
             ": give a number from 0 to less than 1, such as 0.01 if no row of the model is off by more than 0.01 in "
             "total variation",
         )
-    return float(misfit)
+    return float(model_tolerance)
 
 
 def tolerant_budget(pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
@@ -80,7 +80,7 @@ def tolerant_budget(pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget
 
 
 def tolerant_shares(*, has_bets: bool, has_drifts: bool) -> ErrorBudget:
-    """Return the budget if rows may be off by a misfit: no likelihood, and drifts cut the region.
+    """Return the budget if rows may be off by a model_tolerance: no likelihood, and drifts cut the region.
 
     Intervals have what half-spaces leave, which must not depend on how the data ended. So an empty pilot, of data
     that might have had one, leaves them no more than any other pilot would.
@@ -103,10 +103,10 @@ def tolerant_set(
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
 ) -> Evidence:
-    """Return the points that explain the data if rows are off by at most a misfit, without a likelihood.
+    """Return the points that explain the data if rows are off by at most a model tolerance, without a likelihood.
 
-    Once the evidence is widened by the misfit, the point of the space from which no row is further is one of them, at
-    all times, with probability at least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
+    Once the evidence is widened by the tolerance, the point of the space from which no row is further is one of them,
+    at all times, with probability at least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
 
     >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.bets import Direction
@@ -203,7 +203,7 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudget, error: float) -> ExpressionBounds:
-    """Return intervals of events from all trials, cut to those from single choices, to be widened by a misfit."""
+    """Return intervals of events from all trials, cut to those from single choices, to be widened by a tolerance."""
     of_events, of_choices = budget.error_in_set("intervals", error), budget.error_in_set("single_choices", error)
     adaptive = replace(counts, sampling="adaptive", pilot=None)
     pooled = expression_bounds(model, adaptive, error=of_events)

@@ -20,9 +20,9 @@ Source: TypeAlias = str | MappingTerm
 
 ACTION, STEP, COUNT, PLACE = "action", "step", "n", "place"
 ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
-GAP = "gap"  # of looks: the steps to the next state; runs have it as the difference of steps
+GAP = "gap"  # of observations: the steps to the next state; runs have it as the difference of steps
 UNKNOWN = "unknown"  # gaps that are missing, where actions are named by them
-PARTIAL = "partial"  # of looks that may end before: whether the next one sees no more than that
+PARTIAL = "partial"  # of observations that may end before: whether the next one sees no more than that
 NEXT_AFTER = f"next_{AFTER}"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
@@ -129,7 +129,7 @@ def find_columns(
     mapping: StateMapping,
     rewards: Rewards | None = None,
     *,
-    are_looks: bool = False,
+    are_observations: bool = False,
     have_ends: bool = False,
 ) -> tuple[LogForm, dict[str, Source]]:
     """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from.
@@ -146,16 +146,18 @@ def find_columns(
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
-    if are_looks:
-        sources = {f: with_looks(each, f, have_ends=have_ends) for f, each in sources.items()}
+    if are_observations:
+        sources = {f: with_observations(each, f, have_ends=have_ends) for f, each in sources.items()}
     _check_columns(sources, available, columns, [*own.values(), *([PARTIAL] if have_ends else [])])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
-    is_by_step = are_looks and not have_ends and chosen == "trajectories"
+    is_by_step = are_observations and not have_ends and chosen == "trajectories"
     if is_by_step and None not in _located([GAP], available, columns).values():
-        of_times = ": in runs gaps are differences of the column step, which counts steps of the model, not looks"
+        of_times = (
+            ": in runs gaps are differences of the column step, which counts steps of the model, not observations"
+        )
         raise DataError(Option("columns", {GAP: ...}), of_times, "; give that column, or the state after each gap")
-    if are_looks and not form:
+    if are_observations and not form:
         for f in ("transitions", chosen):
             _require_gaps({n for n, there in forms[f].items() if there is None})
     missing = [name for name, there in forms[chosen].items() if there is None]
@@ -189,8 +191,8 @@ def find_columns(
     return chosen, located
 
 
-def with_looks(sources: Mapping[str, Source], form: LogForm, *, have_ends: bool) -> dict[str, Source]:
-    """Return the sources of columns with those of looks: their gaps, and when ends were entered."""
+def with_observations(sources: Mapping[str, Source], form: LogForm, *, have_ends: bool) -> dict[str, Source]:
+    """Return the sources of columns with those of observations: their gaps, and when ends were entered."""
     if form == "counts":  # in which actions have the gaps in their names
         return {**sources, ACTION: ACTION} | ({AFTER: AFTER, NEXT_AFTER: NEXT_AFTER} if have_ends else {})
     if not have_ends:
@@ -210,14 +212,14 @@ def known_sources(known: Sequence[str], available: Sequence[str], needed: Sequen
 
 
 def partial_source(name: str | None) -> MappingTerm:
-    """Return where it is said which looks are partial; without a column, none is."""
+    """Return where it is said which observations are partial; without a column, none is."""
     if name is None:
         return MappingTerm("FALSE", "truth")
     return MappingTerm(column(name, "truth"), "truth")
 
 
 def _require_gaps(missing: set[str]) -> None:
-    """Refuse a log that lacks nothing but when looks were planned, or when ends were entered."""
+    """Refuse a log that lacks nothing but when observations were planned, or when ends were entered."""
     if not missing or not missing <= {GAP, AFTER}:
         return
     months = {GAP: "months"} if AFTER not in missing else {GAP: "planned", AFTER: "months"}

@@ -330,8 +330,8 @@ class TransitionCounts:
     def before_bets(self) -> TransitionCounts:
         """Return the counts at the moment when the first bets on policies of a table are placed.
 
-        A policy that these counts chose, or the runs or rows that they are counts of, may be announced to ``certify``
-        with all counts. ``parts`` says how many of the first runs or rows that are.
+        A policy that these counts chose, or the runs or rows that they are counts of, may be pre-specified to
+        ``certify`` with all counts. ``parts`` says how many of the first runs or rows that are.
 
         >>> from plumdp import case_study, simulate
         >>> study = case_study("betting:5")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm, Steps
+from plumdp.data.censoring import LENGTH, CensoredRuns
 from plumdp.data.columns import (
     ACTION,
     CONTEXT,
@@ -32,12 +33,11 @@ from plumdp.data.columns import (
 )
 from plumdp.data.contexts import MOST_VALUES, Context, ContextKind
 from plumdp.data.counts import CountArray, exact_sum, require_countable
-from plumdp.data.cut_offs import LENGTH, CutOffs
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.log_pilots import Moments
-from plumdp.data.looks import PartialLooks
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
+from plumdp.data.observations import PartialObservations
 from plumdp.data.observing import never_left
 from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
@@ -78,9 +78,9 @@ class TransitionCounter:
         n_moments: int = 0,
         stages: Moments | None = None,
         steps: Steps | None = None,
-        elsewhere: int | None = None,
+        out_of_table: int | None = None,
         rewards: Mapping[str, LearnedRewards] | None = None,
-        partial: PartialLooks | None = None,
+        partial: PartialObservations | None = None,
         known: Sequence[str] = (),
     ) -> None:
         self.known = known
@@ -88,7 +88,7 @@ class TransitionCounter:
         self._rewards = rewards or {}
         self.fault: tuple[RewardFault, Offender] | None = None  # the first value of a reward that cannot be
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
-        self._elsewhere = elsewhere
+        self._elsewhere = out_of_table
         self.seen, *self.moments = (self.nothing() for _ in range(1 + n_moments))
         self.sizes = SIZES if stages is None else stages.sizes  # of the moments: runs or rows
         self._stage_of_moment: Sequence[int] = range(n_moments)
@@ -106,7 +106,7 @@ class TransitionCounter:
         self._n_repeated = 0  # rows of steps that have several which differ
         self._n_different = 0  # all rows but copies
         self.is_shared = False  # whether the log was seen to have names that stand for several runs
-        self._matcher = Matcher(graph, self._mapping.action_names, elsewhere, partial)
+        self._matcher = Matcher(graph, self._mapping.action_names, out_of_table, partial)
         self._has_names = False  # whether an action has a name
         self.has_action_numbers = False  # whether numbers are taken for actions
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
@@ -300,14 +300,14 @@ class TransitionCounter:
         """Whether several rows are of the same step of a run."""
         return self.has_repeated_steps or bool(self._rows[KINDS.index("copy")])
 
-    def cut_offs(self, block: Block | None) -> CutOffs:
+    def censored_runs(self, block: Block | None) -> CensoredRuns:
         """Return the ends of runs, given a block of their last states and of their numbers of steps."""
         if block is None or self.shares_names:
-            return CutOffs()
+            return CensoredRuns()
         graph, states = self._graph, self._matcher.find_states(block, state_columns(self._graph))[0]
         goes_on = np.bincount(graph.state_of_choice()[graph.choice_of_transition()], self.seen.counts, graph.n_states)
         is_cut = (states >= 0) & ((goes_on > 0) & ~never_left(graph))[states]
-        return CutOffs.of(row_counts(block, LENGTH), is_cut, row_counts(block))
+        return CensoredRuns.of(row_counts(block, LENGTH), is_cut, row_counts(block))
 
     def report(
         self,
@@ -333,7 +333,7 @@ class TransitionCounter:
         worst["no episode or step"] = (unread,) if unread else ()
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         went = 0 if self._elsewhere is None else int(self.seen.counts[self._graph.successor == self._elsewhere].sum())
-        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders), elsewhere=went)
+        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders), out_of_table=went)
 
     def assumptions(self, columns: Mapping[str, Source], spacing: str = "") -> Iterator[str]:
         """Yield what was taken for granted of the log, beyond what its rows show; ``spacing`` speaks against it."""

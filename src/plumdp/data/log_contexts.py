@@ -47,13 +47,15 @@ def contexts_of_log(
     pilot: Pilot | None,
     *,
     is_drawn: bool,
-    are_looks: bool,
+    are_observations: bool,
 ) -> tuple[tuple[Context, ...], NoContexts | None]:
     """Return the contexts of a log that was counted, or why there are none.
 
     ``is_drawn`` says that samples of each choice were drawn by themselves, so that their order means nothing.
     """
-    reason: NoContexts | None = "looks" if are_looks else "independent" if is_drawn else _why_none(relation, tally)
+    reason: NoContexts | None = (
+        "observations" if are_observations else "independent" if is_drawn else _why_none(relation, tally)
+    )
     if reason is not None:
         return (), reason
     if tally.pasts:

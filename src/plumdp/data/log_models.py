@@ -34,7 +34,7 @@ from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import STAY, Edges, all_free, find_state, number_states, state_type, table_model
-from plumdp.model.unmodelled_exits import ELSEWHERE, refuse_reserved
+from plumdp.model.unmodelled_exits import OUT_OF_TABLE, refuse_reserved
 from plumdp.model.values import Texts, whole
 
 _STEPS = ("step", "apart")  # places of rows whose next state is that of the next row
@@ -53,14 +53,15 @@ def model_from_log(
     labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
-    elsewhere: Mapping[str, tuple[float, float]] | None = None,
+    out_of_table: Mapping[str, tuple[float, float]] | None = None,
     closed: bool = False,
 ) -> ParametricMDP:
     """Return a table with an unknown row for each state and action in a log, and the successors that it shows.
 
     The log gives the structure alone. It must not be read again as evidence: take an earlier file, or the first runs,
-    and give the rest to ``read_log``. Each row has one more successor, a state with the label "elsewhere", which stands
-    for whatever the log did not show, and bounds take the worst and the best for it: any state, and any labels there.
+    and give the rest to ``read_log``. Each row has one more successor, a state with the label "out_of_table", which
+    stands for whatever the log did not show, and bounds take the worst and the best for it: any state, and any labels
+    there.
 
     Parameters
     ----------
@@ -104,11 +105,11 @@ def model_from_log(
     >>> from plumdp.data import model_from_log
     >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
     >>> model = model_from_log(log, states="x", initial=0, ends=lambda s: s.x == 2, labels={"goal": lambda s: s.x == 2})
-    >>> model, model.labels["elsewhere"].sum()
+    >>> model, model.labels["out_of_table"].sum()
     (ParametricMDP(6 states, 10 transitions, 3 unknown rows), np.int64(1))
     """
     refuse_reserved(labels or ())
-    between = _between(elsewhere or {}, {*(rewards or {}), *(choice_rewards or {})})
+    between = _between(out_of_table or {}, {*(rewards or {}), *(choice_rewards or {})})
     raw, files = files_of(source)
     maps = states if isinstance(states, Mapping) else None
     skeleton = _skeleton(states, actions, raw.memory)
@@ -132,7 +133,7 @@ def model_from_log(
     shown = _Shown(edges, values, initial, is_end, labels or {}, rewards or {}, choice_rewards or {})
     _refuse_unknown(shown)
     model = _closed(shown, is_spread=raw.memory is not None) if closed else _with_elsewhere(_without_unknown(shown))
-    return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
+    return replace(model, rewards={k: replace(v, out_of_table=between.get(k)) for k, v in model.rewards.items()})
 
 
 def _between(given: Mapping[str, tuple[float, float]], names: set[str]) -> dict[str, tuple[float, float]]:
@@ -140,10 +141,10 @@ def _between(given: Mapping[str, tuple[float, float]], names: set[str]) -> dict[
     found = {}
     for name, pair in given.items():
         if name not in names:
-            raise ModelError(Option("elsewhere", given), f": {name!r} is not a reward of the model")
+            raise ModelError(Option("out_of_table", given), f": {name!r} is not a reward of the model")
         ends = np.array(pair, dtype=np.float64) if isinstance(pair, tuple | list) else np.zeros(0)
         if ends.shape != (2,) or not (-np.inf < ends[0] <= ends[1]):
-            raise ModelError(Option("elsewhere", given), f": give two numbers for {name!r}, the smaller one first")
+            raise ModelError(Option("out_of_table", given), f": give two numbers for {name!r}, the smaller one first")
         found[name] = (float(ends[0]), float(ends[1]))
     return found
 
@@ -296,7 +297,7 @@ def _refuse_unknown(shown: _Shown) -> None:
 def _without_unknown(shown: _Shown) -> _Shown:
     """Return what a log shows, where steps lead elsewhere if they lead to states without a row or a known reward."""
     edges, states, n = shown.edges, state_type(shown.values)(**shown.values), len(shown.is_end)
-    earned = [np.broadcast_to(np.asarray(f(states, ELSEWHERE)), n) for f in shown.choice_rewards.values()]
+    earned = [np.broadcast_to(np.asarray(f(states, OUT_OF_TABLE)), n) for f in shown.choice_rewards.values()]
     is_kept = shown.is_end | np.isin(np.arange(n), edges.source) | ~np.isnan(np.sum([np.zeros(n), *earned], axis=0))
     number = np.where(is_kept, np.cumsum(is_kept) - 1, is_kept.sum())
     edges = Edges(number[edges.source], edges.action, number[edges.target], edges.names)
@@ -343,25 +344,25 @@ def _with_elsewhere(shown: _Shown) -> ParametricMDP:
     is_lost[edges.source] = False
     lost, last = np.flatnonzero(is_lost), np.flatnonzero(is_end)
     pairs = Edges(edges.source, edges.action, np.full(len(edges.source), n), edges.names)
-    edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last)
+    edges = edges.join(pairs).add(lost, OUT_OF_TABLE, np.full(len(lost), n)).add(last, STAY, last)
     two = np.array([n + 1, n + 2])
-    edges = edges.add(np.array([n, n]), ELSEWHERE, two).add(two, ELSEWHERE, two)
+    edges = edges.add(np.array([n, n]), OUT_OF_TABLE, two).add(two, OUT_OF_TABLE, two)
     graph, states = edges.graph(columns, find_state(values, shown.initial)), state_type(columns)(**columns)
     labels, rewards, choice_rewards = (
         {name: _only_first(n, f) for name, f in each.items()}
         for each in (shown.labels, shown.rewards, shown.choice_rewards)
     )
     marked, earned = labels_of(labels, states, graph), rewards_of(rewards, choice_rewards, states, graph)
-    return replace(all_free(graph, {}, earned), labels={**marked, ELSEWHERE: read_only(np.arange(n + 3) == n)})
+    return replace(all_free(graph, {}, earned), labels={**marked, OUT_OF_TABLE: read_only(np.arange(n + 3) == n)})
 
 
 def _beyond(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the values of a variable in the state "elsewhere" and after it, which no other state has."""
+    """Return the values of a variable in the state "out_of_table" and after it, which no other state has."""
     if column.dtype.kind != "U":
         return np.int32(column.max()) + np.arange(1, 4, dtype=np.int32)
-    names = np.array([ELSEWHERE, f"{ELSEWHERE}, at least", f"{ELSEWHERE}, at most"])
+    names = np.array([OUT_OF_TABLE, f"{OUT_OF_TABLE}, at least", f"{OUT_OF_TABLE}, at most"])
     if np.isin(names, column).any():
-        raise DataError(f"variable {name} has the value {ELSEWHERE!r}, which is that of successors not in the log")
+        raise DataError(f"variable {name} has the value {OUT_OF_TABLE!r}, which is that of successors not in the log")
     return names
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import CutOff, LogForm, NoBets, Order, Steps
+from plumdp.base.vocabulary import Censoring, LogForm, NoBets, Order, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
     KNOWN,
@@ -46,8 +46,8 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.looks import HINTS, PartialLooks, looks_in, require_differences
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.observations import HINTS, PartialObservations, observations_in, require_differences
 from plumdp.data.open_logs import files_of, open_log, others_of
 from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
@@ -67,7 +67,7 @@ from plumdp.data.whole_runs import read_whole_runs
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import number_of
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 _ENDLESS = 1 << 62  # rows, where it need not be known how many there are
@@ -87,7 +87,7 @@ def read_log(
     expected: float | None = None,
     pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
-    cut_off: CutOff | None = None,
+    censoring: Censoring | None = None,
     steps: Steps | None = None,
     rejected: str | Path | None = None,
     known: Sequence[str] = (),
@@ -130,8 +130,8 @@ def read_log(
     on_unmatched
         "error" refuses rows that do not fit the model, "report" counts the others. Rows that are impossible in the
         model contradict it, so that nothing is certified; others are left out, and the certificate says so.
-    cut_off
-        "unrelated" vouches that runs were cut off for reasons that have nothing to do with their last outcome.
+    censoring
+        "unrelated" vouches that runs were censored for reasons that have nothing to do with their last outcome.
     steps
         "consecutive" if steps grow by one, "ordered" if they only order rows and none is missing; "monthly", "weekly",
         "daily" or "every=30d" for dates with one step in each period.
@@ -168,10 +168,10 @@ def read_log(
     require_model("read_log", model)
     if on_unmatched not in ("error", "report"):
         raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
-    if cut_off not in (None, *get_args(CutOff)):
-        raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
-    are_looks = model.counted.gaps is not None
-    if are_looks:
+    if censoring not in (None, *get_args(Censoring)):
+        raise DataError(Option("censoring", censoring), ": choose 'unrelated', or leave it out")
+    are_observations = model.counted.gaps is not None
+    if are_observations:
         require_differences(steps)
     tell("reading the log")
     raw, files = files_of(source, model)
@@ -179,14 +179,14 @@ def read_log(
     raw = replace(raw, text=replace(raw.text, skips=on_unmatched == "report"))
     with open_log(raw, files) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
-        if are_looks:
-            mapping, model = looks_in(mapping, model), model.counted
+        if are_observations:
+            mapping, model = observations_in(mapping, model), model.counted
         known_rewards = Rewards.of(model)
-        about = {"are_looks": are_looks, "have_ends": bool(model.ends)}
+        about = {"are_observations": are_observations, "have_ends": bool(model.ends)}
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, **about)
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
         if is_by_period:
-            # two looks in one period are never copies: whether they agree depends on where the step led
+            # two observations in one period are never copies: whether they agree depends on where the step led
             found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
         labels = [f"{KNOWN}{name}" for name in known] if form == "counts" else [*known]
         sources = known_sources(labels, log.columns, keys(model.graph))
@@ -209,8 +209,8 @@ def read_log(
         if is_by_period:
             relation.require_periods(str(steps))
         relation.require_known(known)
-        if are_looks:
-            relation.require_looks(is_by_period=is_by_period)
+        if are_observations:
+            relation.require_observations(is_by_period=is_by_period)
         relation = relation.arranged()
         moments = _moments(relation, planned)
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0
@@ -221,9 +221,9 @@ def read_log(
             n_moments=n_moments,
             stages=moments,
             steps="consecutive" if is_by_period else steps,
-            elsewhere=elsewhere_of(model),
+            out_of_table=out_of_table_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
-            partial=PartialLooks.of(model) if are_looks else None,
+            partial=PartialObservations.of(model) if are_observations else None,
             known=known,
         )
         for block in relation.count(moments):
@@ -234,15 +234,15 @@ def read_log(
             fault, offender = tally.fault
             (row,) = first_rows(relation, [offender], once=tally.has_alike)
             raise fault.refusal(f"{offender.name}{f', {row}' if row else ''}")
-        report = _report(relation, tally, cut_off, HINTS if are_looks else {})
+        report = _report(relation, tally, censoring, HINTS if are_observations else {})
         if rejected is not None:
             write_rejected(rejected, relation, tally, n=report.rejected)
         if report.rejected and on_unmatched == "error":
-            raise DataError(*refusal(report, len(files), rejected, are_looks=are_looks))
-        require_outcomes(report, any_look=bool(model.ends))
+            raise DataError(*refusal(report, len(files), rejected, are_observations=are_observations))
+        require_outcomes(report, any_observation=bool(model.ends))
         first, time = (None, None) if planned is None else _pilot(relation, tally, planned, moments)
         remembered = contexts_of_log(
-            relation, tally, moments, first, is_drawn=sampling == "independent", are_looks=are_looks
+            relation, tally, moments, first, is_drawn=sampling == "independent", are_observations=are_observations
         )
         described, n_steps = describe_files(files), int(tally.seen.counts.sum())
         parts = (
@@ -260,13 +260,13 @@ def read_log(
     seen = tally.seen
     counted = (first, report, parts, seen.rewards, time, *remembered)
     counts = TransitionCounts(model.graph, read_only(seen.counts), sampling, *counted)
-    announced = expected if order == "runs" else None  # of other orders it may be rows
+    prespecified = expected if order == "runs" else None  # of other orders it may be rows
     how: Any = {"columns": columns, "states": states, "actions": actions, "form": form, "steps": steps}
-    return Log(counts, partial(read_whole_runs, source=raw, **how, expected=announced))
+    return Log(counts, partial(read_whole_runs, source=raw, **how, expected=prespecified))
 
 
 def _report(
-    relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None, more: Mapping[Kind, str]
+    relation: LogSteps, tally: TransitionCounter, censoring: Censoring | None, more: Mapping[Kind, str]
 ) -> IngestionReport:
     """Return the report on rows, with examples of those that were rejected."""
     form, is_runs = relation.form, relation.form == "trajectories"
@@ -291,10 +291,10 @@ def _report(
         rows={**report.rows, "broken line": len(broken)},
         worst={**report.worst, "broken line": shown},
         hints=hints,
-        cut_off=cut_off if report.rows["cut off"] else None,
+        censoring=censoring if report.rows["censored"] else None,
         assuming=(*tally.assumptions(relation.columns, spaced), *others_of(relation.log.part)),
         no_bets="shared names" if tally.shares_names else None,
-        cut_offs=tally.cut_offs(relation.last_states(once=tally.has_alike)),
+        censored_runs=tally.censored_runs(relation.last_states(once=tally.has_alike)),
     )
 
 

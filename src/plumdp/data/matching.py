@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, COUNT, ONLY_ACTION, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
-from plumdp.data.looks import PartialLooks
+from plumdp.data.observations import PartialObservations
 from plumdp.data.observing import never_left, self_loops
 from plumdp.data.report import KINDS, Kind
 from plumdp.model.graph import BoolArray, Graph
@@ -35,17 +35,18 @@ _PLACES: dict[str, Kind] = {
 class Matcher:
     """Finds the transitions of a graph by the values of state variables and the names of actions.
 
-    In a table that was made of other data, ``elsewhere`` is the state that stands for all successors it does not have.
+    In a table that was made of other data, ``out_of_table`` is the state that stands for all successors it does not
+    have.
     """
 
     def __init__(
         self,
         graph: Graph,
         action_names: Mapping[str, int] | None = None,
-        elsewhere: int | None = None,
-        partial: PartialLooks | None = None,
+        out_of_table: int | None = None,
+        partial: PartialObservations | None = None,
     ) -> None:
-        self._graph, self._elsewhere, self._partial = graph, elsewhere, partial
+        self._graph, self._elsewhere, self._partial = graph, out_of_table, partial
         self._states = StateIndex(graph, "log")
         self._actions = Texts(graph.action_names, action_names or {})
         choice = graph.choice_of_transition()
@@ -79,7 +80,7 @@ class Matcher:
             place = places(block[PLACE])
             is_step = place == 0
             kinds[~is_step] = place[~is_step]
-            kinds[self._find_cut_off(kinds, state, action, block)] = KINDS.index("cut off")
+            kinds[self._find_censored(kinds, state, action, block)] = KINDS.index("censored")
         if self._elsewhere is None:
             # a step that may lead everywhere shows nothing impossible, but the table has no row for its action
             is_outside = (kinds == KINDS.index("impossible transition")) & self._leads_everywhere[state]
@@ -143,7 +144,7 @@ class Matcher:
         graph = self._graph
         return RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
 
-    def _find_cut_off(self, kinds: Kinds, state: Codes, action: Codes, block: Block) -> Codes:
+    def _find_censored(self, kinds: Kinds, state: Codes, action: Codes, block: Block) -> Codes:
         """Return the last rows of runs whose action does more than stay where it is: its outcome is not shown."""
         is_last = (kinds == KINDS.index("last row")) & (state >= 0)
         if self._partial is not None:

@@ -22,7 +22,7 @@ from plumdp.data.names import quoted
 from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import Edges, number_states
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 
 NONE = "none"  # the action before the first one
 VARIABLES: Mapping[Remembered, str] = {"visits": "visits", "previous": "previous", "time": "since", "step": "step"}
@@ -82,7 +82,7 @@ class Remembering:
 
     def capped(self, model: ParametricMDP) -> Remembering:
         """Return the same for data of a table, which may go on for longer than the runs that made it."""
-        values, beyond = model.graph.states.get(self.variable), elsewhere_of(model) is not None
+        values, beyond = model.graph.states.get(self.variable), out_of_table_of(model) is not None
         if values is None or self.what == "previous":
             return self
         return replace(self, most=int(values.max()) - 3 * beyond)  # in a table, three states are beyond all others

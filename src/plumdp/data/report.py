@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value, read_as
-from plumdp.base.vocabulary import CutOff, LogForm, NoBets
-from plumdp.data.cut_offs import CutOffs, told
+from plumdp.base.vocabulary import Censoring, LogForm, NoBets
+from plumdp.data.censoring import CensoredRuns, told
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
 from plumdp.model.values import NumberHint
@@ -19,7 +19,7 @@ from plumdp.model.values import NumberHint
 Kind: TypeAlias = Literal[
     "matched",
     "last row",
-    "cut off",
+    "censored",
     "copy",
     "outside the table",
     "unknown state",
@@ -34,14 +34,14 @@ Kind: TypeAlias = Literal[
 ]
 """What a row of a log is: a transition of the model, the last of a run, a copy of another row, or why it was rejected.
 
-A run is cut off if its last row has an action of the model whose outcome is not shown. A copy has the run, the step and
-all values that are read of a row which is counted. An unknown state is one that the log shows and the model does not
-have; of an unreadable one, a value is missing or is not a value of its variable. Outside of a table that was made of
-other data is a row whose state and action these data do not have. A broken line of a text file is not even a row.
+A run is censored if its last row has an action of the model whose outcome is not shown. A copy has the run, the step
+and all values that are read of a row which is counted. An unknown state is one that the log shows and the model does
+not have; of an unreadable one, a value is missing or is not a value of its variable. Outside of a table that was made
+of other data is a row whose state and action these data do not have. A broken line of a text file is not even a row.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_NOT_REJECTED: tuple[Kind, ...] = ("matched", "last row", "cut off", "copy", "outside the table")
+_NOT_REJECTED: tuple[Kind, ...] = ("matched", "last row", "censored", "copy", "outside the table")
 REJECTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _NOT_REJECTED)
 CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impossible transition")
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
@@ -90,7 +90,7 @@ class IngestionReport:
     """The report on the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
-    ``cut_off`` is what somebody said of the runs that were cut off, if anything. ``assuming`` is what else was taken
+    ``censoring`` is what somebody said of the runs that were censored, if anything. ``assuming`` is what else was taken
     for granted of the log.
     """
 
@@ -100,11 +100,11 @@ class IngestionReport:
     files: tuple[LogFile, ...] = field(default=(), compare=False)
     read: str = field(default="", compare=False)  # date and time, in UTC
     hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
-    cut_off: CutOff | None = None
+    censoring: Censoring | None = None
     assuming: tuple[str, ...] = ()
     no_bets: NoBets | None = field(default=None, compare=False)  # why there are none, if they were wanted
-    elsewhere: int = 0  # matched rows that left a table, by transitions that it does not have
-    cut_offs: CutOffs = field(default_factory=CutOffs)  # of runs, where their steps have an order
+    out_of_table: int = 0  # matched rows that left a table, by transitions that it does not have
+    censored_runs: CensoredRuns = field(default_factory=CensoredRuns)  # of runs, where their steps have an order
 
     @property
     def total(self) -> int:
@@ -124,7 +124,7 @@ class IngestionReport:
     @property
     def n_runs(self) -> int:
         """The number of runs that have a last row; none in a log of transitions."""
-        return self.rows["last row"] + self.rows["cut off"]
+        return self.rows["last row"] + self.rows["censored"]
 
     @property
     def has_single_rows(self) -> bool:
@@ -144,8 +144,8 @@ class IngestionReport:
     @property
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
-        cut_off = f" ({self.rows['cut off']:,} cut off)" if self.rows["cut off"] else ""
-        last = f", {number_of(self.n_runs, 'last row')} of runs{cut_off}" if self.n_runs else ""
+        censoring = f" ({self.rows['censored']:,} censored)" if self.rows["censored"] else ""
+        last = f", {number_of(self.n_runs, 'last row')} of runs{censoring}" if self.n_runs else ""
         copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
         n_outside = self.rows["outside the table"]
         outside = f", {n_outside:,} outside of the table" if n_outside else ""
@@ -157,9 +157,10 @@ class IngestionReport:
     @property
     def departures(self) -> str:
         """The number of steps that left the table, in words, or nothing."""
-        if not self.elsewhere:
+        if not self.out_of_table:
             return ""
-        share = f"{self.elsewhere:,} of {number_of(self.matched, 'step')} ({100 * self.elsewhere / self.matched:.2g} %)"
+        part = f"{100 * self.out_of_table / self.matched:.2g} %"
+        share = f"{self.out_of_table:,} of {number_of(self.matched, 'step')} ({part})"
         return f"{share} left the table, by transitions that it does not have"
 
     def __repr__(self) -> str:
@@ -167,7 +168,7 @@ class IngestionReport:
 
     def __str__(self) -> str:
         assuming = (f"assuming that {sentence}" for sentence in self.assuming)
-        cut = [told(steps)] if (steps := self.cut_offs.notable()) else []
+        cut = [told(steps)] if (steps := self.censored_runs.notable()) else []
         return "\n".join([self.summary, *(f"  {line}" for line in (*self.reasons(), *cut, *assuming))])
 
     def __add__(self, other: IngestionReport) -> IngestionReport:
@@ -181,11 +182,13 @@ class IngestionReport:
         files = tuple(dict.fromkeys((*self.files, *other.files)))
         form = self.form if self.form == other.form else "several forms"
         hints = {**other.hints, **self.hints}
-        cut_off = self.cut_off or other.cut_off
+        censoring = self.censoring or other.censoring
         assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
-        read, went = max(self.read, other.read), self.elsewhere + other.elsewhere
-        cut_offs = self.cut_offs + other.cut_offs
-        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, self.no_bets, went, cut_offs)
+        read, went = max(self.read, other.read), self.out_of_table + other.out_of_table
+        censored_runs = self.censored_runs + other.censored_runs
+        return IngestionReport(
+            form, rows, worst, files, read, hints, censoring, assuming, self.no_bets, went, censored_runs
+        )
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
@@ -205,7 +208,7 @@ class IngestionReport:
 
 
 def refusal(
-    report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None, *, are_looks: bool = False
+    report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None, *, are_observations: bool = False
 ) -> tuple[str | Option, ...]:
     """Return the message of an error about rejected rows of a log in so many files that were read as one.
 
@@ -220,7 +223,7 @@ def refusal(
         lines.append("give different runs different names, and number the steps of each run")
     if isinstance(report.hints.get("unknown action"), NumberHint):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
-    if report.rows["gap in steps"] and not are_looks:
+    if report.rows["gap in steps"] and not are_observations:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
         advice += ["if nobody saw the steps between two rows, read gaps: ", Option("with_gaps(model, [1, 2, 3])"), "\n"]
     advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
@@ -231,28 +234,30 @@ def refusal(
     return "\n".join([*lines, ""]), *advice
 
 
-def require_outcomes(report: IngestionReport, *, any_look: bool = False) -> None:
+def require_outcomes(report: IngestionReport, *, any_observation: bool = False) -> None:
     """Refuse a log in which most runs end before the outcome of their last action, unless somebody vouches for it.
 
-    Of looks that were planned, none may be missing.
+    Of planned observations, none may be missing.
     """
-    n = report.rows["cut off"]
-    if report.cut_off is not None or 2 * n <= report.n_runs * (not any_look):
+    n = report.rows["censored"]
+    if report.censoring is not None or 2 * n <= report.n_runs * (not any_observation):
         return
-    if any_look:
-        lost = f"{number_of(n, 'unit')} {'was' if n == 1 else 'were'} lost: a look was planned, and no row shows it. "
-        cut = "If the data end on a day that was fixed before, plan that day as a partial look, of the dead as well. "
+    if any_observation:
+        lost = f"{number_of(n, 'unit')} {'was' if n == 1 else 'were'} lost: no row shows a planned observation. "
+        cut = (
+            "If the data end on a day that was fixed before, plan that day as a partial observation, also of the dead. "
+        )
         vouch = "If they were lost for reasons that have nothing to do with where they were, say "
-        raise DataError(lost, cut, vouch, Option("cut_off", "unrelated"))
+        raise DataError(lost, cut, vouch, Option("censoring", "unrelated"))
     if report.has_single_rows:
         raise DataError(f"the log shows no step: {SINGLE_ROWS}")
     raise DataError(
         f"{n:,} of {report.n_runs:,} runs end before the outcome of their last action: their last row has "
         "an action, and no row shows the state after it. If the outcome decided what was logged, as with a recorder "
         "that never writes the state in which a run ends, every result is wrong. Add a row with the last state of each "
-        "run, and no action. If the runs were cut off for reasons that have nothing to do with that outcome, such as a "
-        "limit on the number of steps, or if the last action was never carried out, say ",
-        Option("cut_off", "unrelated"),
+        "run, and no action. If the runs were censored for reasons that have nothing to do with that outcome, such as "
+        "a limit on the number of steps, or if the last action was never carried out, say ",
+        Option("censoring", "unrelated"),
     )
 
 
@@ -262,6 +267,8 @@ def report_from(given: Any) -> IngestionReport:
         report: IngestionReport = read_as(IngestionReport, given)
     except DataError:
         raise DataError(_NO_REPORT) from None
-    if not {*report.rows, *report.worst, *report.hints} <= {*KINDS} or report.elsewhere > report.rows.get("matched", 0):
+    if not {*report.rows, *report.worst, *report.hints} <= {*KINDS} or report.out_of_table > report.rows.get(
+        "matched", 0
+    ):
         raise DataError(_NO_REPORT)
     return replace(report, rows={kind: report.rows.get(kind, 0) for kind in KINDS})

@@ -22,7 +22,7 @@ from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.objectives import Kind, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, policy_weights
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import RowIndex
 
 Range = tuple[float, float]
@@ -61,7 +61,7 @@ def outcomes_of(
     """Return the outcomes of runs from the initial state that follow a policy of a graph until they are decided."""
     require_start(model, runs)
     within = range_of_returns(objective, model, graph, policy, return_range)
-    ends = ends_of(objective, runs, model.graph, elsewhere_of(model))
+    ends = ends_of(objective, runs, model.graph, out_of_table_of(model))
     choice = choices_of(graph, policy, model, runs, ends)
     if isinstance(objective, Reward):
         may_take = taken_somewhere(graph, policy, model)
@@ -136,7 +136,7 @@ class ReturnEnds:
     stays: BoolArray  # (n_runs): not decided, but in a state that the model never leaves
 
 
-def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int | None) -> ReturnEnds:
+def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, out_of_table: int | None) -> ReturnEnds:
     """Return the row at which each run is decided, by the property or its number of steps, if it is decided."""
     if not isinstance(objective, Reach | Reward):
         raise ModelError(f"returns of runs are known for Reach and Reward, not for {type(objective).__name__}")
@@ -148,7 +148,7 @@ def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int 
         decided |= objective.avoid[state] | _is_reached(objective, state, time)
     elif objective.target is not None:
         decided |= objective.target[state]
-    is_lost = np.zeros(len(state), dtype=np.bool_) if elsewhere is None else state == elsewhere
+    is_lost = np.zeros(len(state), dtype=np.bool_) if out_of_table is None else state == out_of_table
     if isinstance(objective, Reach) or objective.target is not None:
         decided &= ~is_lost  # no set of states says anything of a state that the table does not have
     candidates = np.where(decided | is_lost, np.arange(len(state)), len(state))
@@ -223,7 +223,7 @@ def _reward_ranges(
 ) -> list[tuple[float, FloatArray]]:
     """Return the smallest and then the largest reward of a step: of all that may be taken, and of each state."""
     taken, first, can_end = reward[may_take], graph.first_choice[:-1], objective.target is not None
-    taken = np.append(taken, objective.reward.elsewhere or ())  # of states that a table does not have
+    taken = np.append(taken, objective.reward.out_of_table or ())  # of states that a table does not have
     return [
         (min(taken.min(), 0.0) if can_end else float(taken.min()), np.minimum.reduceat(reward, first)),
         (max(taken.max(), 0.0) if can_end else float(taken.max()), np.maximum.reduceat(reward, first)),

@@ -31,7 +31,7 @@ class WholeRuns:
     state: Codes  # (n_rows)
     action: Codes  # (n_rows): -1 in the last row of each run
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
-    expected: float | None = None  # runs that were announced before there were any; then names put runs in order
+    expected: float | None = None  # runs that were pre-specified before there were any; then names put runs in order
     return_range: tuple[float, float] | None = None  # between which all returns lie, if somebody said so beforehand
     arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
     chance: FloatArray | None = None  # (n_runs): with which its arm was drawn

@@ -69,7 +69,7 @@ def simulate(
     rng
         A seed or a generator, which alone decides the result.
     max_steps
-        After how many steps a run is cut off.
+        After how many steps a run is censored.
     policy
         Any ``Policy``, by default uniform choices.
     stop

@@ -148,7 +148,7 @@ def sample_env(
     rng
         A seed or a generator.
     max_steps
-        After how many steps an episode is cut off.
+        After how many steps an episode is censored.
     policy
         Any ``Policy``, by default uniform choices.
     sampling

@@ -44,14 +44,14 @@ from plumdp.data.columns import (
     partial_source,
     source_columns,
     state_columns,
-    with_looks,
+    with_observations,
 )
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, pilot_of_log
-from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.names import PLACE_OF_ROW, quoted
+from plumdp.data.observations import observations_in, require_differences
 from plumdp.data.past_sql import grouped_sql, has_pasts, pasts_sql
 from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
@@ -188,13 +188,13 @@ def counts_query(
     has_steps = form == "trajectories" or STEP in (columns or {})
     if actions is not None and not isinstance(actions, str):
         raise DataError(Option("actions", actions), ": name actions when the result of the query is read, not in it")
-    mapping, are_looks = read_mapping(model.graph, states, actions), model.counted.gaps is not None
-    if are_looks:
+    mapping, are_observations = read_mapping(model.graph, states, actions), model.counted.gaps is not None
+    if are_observations:
         require_differences(steps)
-        mapping, model = looks_in(mapping, model), model.counted
+        mapping, model = observations_in(mapping, model), model.counted
     sources = needed_sources(model.graph, form, mapping)
-    if are_looks:
-        sources = with_looks(sources, form, have_ends=bool(model.ends))
+    if are_observations:
+        sources = with_observations(sources, form, have_ends=bool(model.ends))
     if model.ends:
         sources[PARTIAL] = partial_source(PARTIAL if PARTIAL in (columns or {}) else None)
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
@@ -330,15 +330,15 @@ def count_sql(
     place = place.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else place
     pasts = pasts and has_pasts(graph) and GAP not in columns and STAGE not in columns
     parts, steps = _steps(graph, form, columns, table, place, n_runs, once, pasts)
-    looks = [name for name in (GAP, PARTIAL) if name in columns]
+    observations = [name for name in (GAP, PARTIAL) if name in columns]
     grouped = [
         *keys(graph),
-        *looks,
+        *observations,
         *_known(graph, columns),
         *([STAGE] if STAGE in columns else []),
         *([PLACE] if steps == "moves" else []),
     ]
-    values, named = value_columns(columns), _of_looks(columns, form)
+    values, named = value_columns(columns), _of_observations(columns, form)
     about: dict[str, Any] = {
         "values": values,
         "n_runs": n_runs,
@@ -365,7 +365,7 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     parts, steps = _steps(graph, form, columns, table, _PLACE_IN_RUN, None, once)
     counted = f"CASE WHEN {N_COPIES} > 0 THEN [list_min({PLACES_OF_ROWS})] ELSE {PLACES_OF_ROWS} END"
     where = PLACES_OF_ROWS if every == "row or copy" else counted
-    own = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in _of_looks(columns, form).items())
+    own = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in _of_observations(columns, form).items())
     every_column = f"* REPLACE ({own})" if own else "*"
     each = f"SELECT {every_column}" + (f", unnest({where}) AS {PLACE_OF_ROW}" if is_unnested else "")
     return f"WITH {_joined(parts)}\n{each} FROM {steps}"
@@ -436,14 +436,14 @@ def _steps(
     has_run = n_runs or once or pasts or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
-    looks = {name: columns[name] for name in (GAP, PARTIAL) if name in columns}
-    have_ends = PARTIAL in looks
+    observations = {name: columns[name] for name in (GAP, PARTIAL) if name in columns}
+    have_ends = PARTIAL in observations
     if not is_runs or have_ends:
-        rows |= looks
+        rows |= observations
     rows = (named | rows if is_runs else rows | named) | others
     rows |= {MOMENT: columns[MOMENT]} if MOMENT in columns else {}
     ends = [*([STEP] if once or pasts else []), *([N_ALIKE] if once else [])]
-    kept = [*keys(graph), *looks, *others, *([EPISODE] if has_run else []), *ends]
+    kept = [*keys(graph), *observations, *others, *([EPISODE] if has_run else []), *ends]
     source = "different_rows" if once else "log_rows"
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
@@ -462,10 +462,10 @@ def _steps(
             over["stage_after"] = f"lead({quoted(STAGE)}) OVER ({window})"
         parts += [f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})"]
         source = "rows_with_next"
-        of_next = [*after, *([GAP] if looks and not have_ends else [])]
+        of_next = [*after, *([GAP] if observations and not have_ends else [])]
         moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in of_next}
     placed = {name: quoted(name) for name in kept} | {PLACE: place if is_runs else _PLACE_OF_MOVE}
-    if looks and is_runs:  # whatever the gap, the next look is the next step
+    if observations and is_runs:  # whatever the gap, the next observation is the next step
         placed[PLACE] = place.replace(_IS_NEXT, f"{quoted(NEXT_STEP)} > {quoted(STEP)}")
         placed[NEXT_AFTER if have_ends else GAP] = f"{quoted(NEXT_STEP)} - {quoted(STEP)}"
     placed |= {STAGE: f"greatest({quoted(STAGE)}, stage_after)"} if is_runs and STAGE in columns else {}
@@ -476,8 +476,8 @@ def _steps(
     ], "moves"
 
 
-def _of_looks(columns: Collection[str], form: LogForm) -> dict[str, str]:
-    """Return, as SQL, the columns in which looks are told by the names that ``with_gaps`` has for them."""
+def _of_observations(columns: Collection[str], form: LogForm) -> dict[str, str]:
+    """Return, as SQL, the columns in which observations are told by the names that ``with_gaps`` has for them."""
     if GAP not in columns:
         return {}
     until, gap = _action_until(quoted(ACTION), quoted(GAP)), f"TRY_CAST({quoted(GAP)} AS DOUBLE)"
@@ -492,7 +492,7 @@ def _of_looks(columns: Collection[str], form: LogForm) -> dict[str, str]:
 
 
 def _action_until(action: str, gap: str) -> str:
-    """Return the action of a look as SQL, by which ``with_gaps`` calls it; none of a model if the gap is not whole."""
+    """Return the action of an observation as SQL, as ``with_gaps`` calls it; none if the gap is not whole."""
     name = f"CASE WHEN CAST({action} AS VARCHAR) = '{ONLY_ACTION}' THEN '{WAIT}' ELSE CAST({action} AS VARCHAR) END"
     number = f"TRY_CAST({gap} AS DOUBLE)"
     whole = f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({number} AS BIGINT) END"
@@ -538,7 +538,7 @@ def select_sql(columns: Mapping[str, str], table: str) -> str:
 def _count(
     columns: Sequence[str],
     table: str,
-    of_looks: Mapping[str, str],
+    of_observations: Mapping[str, str],
     *,
     values: Collection[str] = (),
     firsts: Mapping[str, int],
@@ -563,11 +563,11 @@ def _count(
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
     told, grouped = ("", names) if pasts is None else grouped_sql(pasts, names)
     query = f"SELECT {', '.join(filter(None, [names, told, sums]))} FROM {table} GROUP BY {grouped}"
-    if not of_looks:
+    if not of_observations:
         return query
     kept = [name for name in (*columns, *([N_COPIES] if once else []), *counted) if name not in (GAP, PARTIAL)]
-    named = {name: quoted(name) for name in kept} | {**of_looks}  # of few rows, as texts take long
-    return select_sql(named, f"({query}) AS counted_looks")
+    named = {name: quoted(name) for name in kept} | {**of_observations}  # of few rows, as texts take long
+    return select_sql(named, f"({query}) AS counted_observations")
 
 
 def _sum(expression: str) -> str:

@@ -11,6 +11,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell
 from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.base.vocabulary import Steps as StepsOption
+from plumdp.data.censoring import ends_sql
 from plumdp.data.columns import (
     ACTION,
     GAP,
@@ -26,7 +27,6 @@ from plumdp.data.columns import (
     next_columns,
     state_columns,
 )
-from plumdp.data.cut_offs import ends_sql
 from plumdp.data.duckdb_tables import (
     FILE,
     MEMORY,
@@ -437,8 +437,8 @@ class LogSteps:
         ((n_begun, n_over),) = self.log.rows(f"SELECT count(DISTINCT began), sum(is_over) FROM ({found}) AS found")
         return bool(n_over) and (n_begun > 1 or is_time(self.dates[1]))
 
-    def require_looks(self, *, is_by_period: bool) -> None:
-        """Refuse looks on Spark, and those whose order or gaps are not told."""
+    def require_observations(self, *, is_by_period: bool) -> None:
+        """Refuse observations on Spark, and those whose order or gaps are not told."""
         if self.log.engine == SPARK:
             raise DataError("a log of Spark is not read with gaps; write it to a Parquet file first")
         if self.form == "trajectories" and not is_by_period and self.dates[1].startswith(DATES):
@@ -455,7 +455,8 @@ class LogSteps:
             raise DataError(say, Option("steps", "monthly"))
 
     def _require_open_ends(self) -> None:
-        """Refuse words that say neither true nor false of partial looks, and rows of a unit after one that saw no end.
+        """Refuse words that say neither true nor false of partial observations, and rows of a unit after one that saw
+        no end.
 
         Where such a unit was is not known, so that no later look of it has a row; runs show that themselves.
         """
@@ -469,7 +470,9 @@ class LogSteps:
         if self.form != "transitions":
             return
         if STEP not in self.columns:
-            raise DataError("a log with partial looks needs run and step of each row: ", Option("columns", {STEP: ...}))
+            raise DataError(
+                "a log with partial observations needs run and step of each row: ", Option("columns", {STEP: ...})
+            )
         names = [name for name in next_columns(self.graph) if name != NEXT_AFTER]
         blank = " AND ".join(f"coalesce(trim(CAST({self.expressions[name]} AS VARCHAR)), '') = ''" for name in names)
         is_open = f"CASE WHEN {is_partial} AND {blank} THEN {self._step_number} END"
@@ -477,8 +480,8 @@ class LogSteps:
         last = f"SELECT {self._run} AS run, {ends} FROM {table} GROUP BY {self._run}"
         for (run,) in self.log.rows(f"SELECT run FROM ({last}) WHERE open < last LIMIT 1"):
             raise DataError(
-                f"run {run} has a row after a partial look, which did not tell where the unit was: a later row needs a "
-                "look that does"
+                f"run {run} has a row after a partial observation, which did not tell where the unit was: a later row "
+                "needs an observation that does"
             )
 
     def require_known(self, known: Sequence[str]) -> None:

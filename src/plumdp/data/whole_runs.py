@@ -37,7 +37,7 @@ from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import Codes, shown
 
 _RUN, _NUMBER, _CHANCE = "rank of the run", "number of the run", "chance of the run"  # no variable is called so
@@ -58,7 +58,7 @@ def read_whole_runs(
     """Return the whole runs in a log that names run and step of each row.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
-    that it does not have is "elsewhere". Runs in which a step is missing are refused; ``steps`` shows that in dates.
+    that it does not have is "out_of_table". Runs in which a step is missing are refused; ``steps`` shows that in dates.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_whole_runs(
     states, actions, form
         As in ``read_log``.
     expected
-        How many runs you announced before there were any, of the arms that you will choose together. It says as well
+        How many runs you expected before there were any, of the arms that you will choose together. It says as well
         that runs are numbered in the order in which they were made, each ended before the next began.
     return_range
         Two numbers between which the returns of all runs lie, such as a cap on costs, that you fixed before.
@@ -103,7 +103,7 @@ def read_whole_runs(
     """
     refuse_gaps("read_whole_runs", model)
     if expected is not None and not 1 <= expected < inf:
-        raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
+        raise DataError(Option("expected", expected), ": give the number of runs that you expected, at least 1")
     with open_log(*files_of(source, model)) as log:
         given = read_mapping(model.graph, states, actions)
         mapping = without_actions(model.graph, log.columns, columns, given)
@@ -232,9 +232,9 @@ def _require_all_steps(rows: _OrderedRows) -> bool:
 
 def _states(rows: _OrderedRows, matcher: Matcher, model: ParametricMDP, columns: list[str]) -> Codes:
     state, is_unknown = matcher.find_states(rows.block, columns)
-    elsewhere = elsewhere_of(model)
-    if elsewhere is not None:
-        state[is_unknown] = elsewhere
+    out_of_table = out_of_table_of(model)
+    if out_of_table is not None:
+        state[is_unknown] = out_of_table
     if (state < 0).any():
         row = int(np.argmax(state < 0))
         values = zip(model.graph.states, (shown(rows.block[name][row]) for name in columns), strict=True)

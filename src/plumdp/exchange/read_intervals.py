@@ -21,7 +21,7 @@ from plumdp.model.parametric import ParametricMDP, RewardStructure, require_mode
 from plumdp.model.readers.storm import read_prism_intervals
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import Point
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.intervals import IntervalModel as IntervalModel
 
@@ -195,7 +195,7 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     IntervalModel(225 states, 624 choices, 1,023 transitions, labels 'end', rewards 'money')
     """
     model = learned.model
-    if elsewhere_of(model.counted) is not None:
+    if out_of_table_of(model.counted) is not None:
         raise DataError(
             "runs may leave this table, and no intervals tell another tool what may hold where they go: ask certify or "
             "decide"

@@ -187,11 +187,11 @@ class ModelCheck:
         if self.p_value is None:
             n_rows = self.data_quality.contradicting
             rows = "1 row of the data shows" if n_rows == 1 else f"{n_rows:,} rows of the data show"
-            return f"MODEL CONTRADICTED: {rows} what the model says cannot happen."
+            return f"MODEL REJECTED: {rows} what the model says cannot happen."
         p_value = f"p = {outward(self.p_value, 1, 2).lower()}"
         share = percent(self.confidence)
         if self.is_contradicted:
-            return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no {self.unknown} explain the data."
+            return f"MODEL REJECTED with confidence {share} ({p_value}): no {self.unknown} explain the data."
         weak = f"{hidden(self.visible_error)} ({weak_evidence(self.p_value)})"
         return f"The data do not contradict the model at confidence {share}{weak}."
 
@@ -248,7 +248,7 @@ def check_model(learned: Learned) -> ModelCheck:
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
     parameters with state variables and between actions if the data have a pilot, and for memory if the order within
-    runs is known. It is sharp where the values of the announced objectives depend on the parameters.
+    runs is known. It is sharp where the values of the pre-specified objectives depend on the parameters.
 
     Parameters
     ----------

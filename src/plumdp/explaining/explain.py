@@ -16,7 +16,7 @@ from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, WhyNot, require_kind
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import CONTRADICTIONS
+from plumdp.base.vocabulary import REJECTIONS
 from plumdp.certifying.difference import difference_of
 from plumdp.certifying.pipeline import compare, conclude
 from plumdp.certifying.rungs import by_model_alone
@@ -127,7 +127,7 @@ def _expressions(learned: Learned, question: Question, certificate: Certificate)
 
 def _advice(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the advice on more data with its sentences, or as ``none`` the reason why there is no advice."""
-    if certificate.status in CONTRADICTIONS:
+    if certificate.status in REJECTIONS:
         return {"none": "first the model has to be changed"}
     tell("finding where more data help")
     try:
@@ -168,7 +168,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Learned, Question, Certificate], Any
 """By kinds of pictures, the functions that make fields of ``Findings``, which are empty if there is nothing to say."""
 
 
-_LEARNING, _CONCLUDING = ("confidence_set", "misfit"), ("relaxation", "precision")
+_LEARNING, _CONCLUDING = ("confidence_set", "model_tolerance"), ("relaxation", "precision")
 _OF_ITS_TIME = ("seconds", "provenance", "narrower", "unit")  # may differ, as hashes were compared, and words change
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
@@ -189,7 +189,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"witness": options.get("witness", False)}
-    questions = _announced(model, certificate)
+    questions = _prespecified(model, certificate)
     if certificate.claim.rungs:  # counts do not show runs, which have their share of the error all the same
         shown = zip(questions, options["whole_runs"], strict=True)
         questions = [replace(each, runs=WhyNot(_NO_RUNS) if has_runs else None) for each, has_runs in shown]
@@ -226,15 +226,15 @@ def _compared_again(learned: Learned, question: Question, certificate: Certifica
     return difference_of(learned, question, *both, **how).with_comparison(told["policy"])
 
 
-def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:
-    """Return the announced questions. Those about policies are the certificate's question, asked of its policies."""
+def _prespecified(model: ParametricMDP, certificate: Certificate) -> list[Question]:
+    """Return the pre-specified questions. Those about policies are the certificate's, asked of its policies."""
     options, rival = certificate.how.options, certificate.comparison.rival
-    own = certificate.policy if options["policy"] == "given" else None  # others were not announced
+    own = certificate.policy if options["policy"] == "given" else None  # others were not pre-specified
     both = [rival, own] if certificate.comparison.difference.get("policy") == "second" else [own, rival]
     texts, found = options["objectives"], list[Question]()
     remembers = options.get("with_memory", [False] * len(texts))
-    announced = options.get("announced", [{} if text else {"policy": "given"} for text in texts])
-    for text, memory, about in zip(texts, remembers, announced, strict=True):
+    prespecified = options.get("prespecified", [{} if text else {"policy": "given"} for text in texts])
+    for text, memory, about in zip(texts, remembers, prespecified, strict=True):
         # a comparison is one question about two policies, or one about each
         places = {"policy": 0 if "against" in about else sum(each.has_policies for each in found), "against": 1}
         given: dict[str, Any] = {

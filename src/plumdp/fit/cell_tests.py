@@ -1,10 +1,10 @@
 """Tests of single rows, and of classes of tied rows, against any parameters.
 
 Whatever the probabilities of a class are, a visit whose outcome j was predicted with the probability q[j] by what was
-seen before multiplies a fortune by q[j] / f[j](θ), which has expectation Σ q[j] = 1. Predictions by a Dirichlet law
+seen before multiplies a wealth by q[j] / f[j](θ), which has expectation Σ q[j] = 1. Predictions by a Dirichlet law
 with weights ½ (Krichevsky and Trofimov 1981) win as soon as the row has probabilities of its own. After the visits K
-the logarithm of the fortune is ln D(K) - Σ K[j] ln f[j](θ), where D is the Dirichlet–multinomial probability of one
-order of the outcomes: a convex function of θ. No pilot is needed, and the fortune reaches 1 / error at any time with
+the logarithm of the wealth is ln D(K) - Σ K[j] ln f[j](θ), where D is the Dirichlet–multinomial probability of one
+order of the outcomes: a convex function of θ. No pilot is needed, and the wealth reaches 1 / error at any time with
 probability at most the error (Ville 1939).
 """
 
@@ -24,7 +24,7 @@ _WEIGHT = 0.5  # of each outcome in the Dirichlet law
 
 @dataclass(frozen=True, eq=False)
 class CellTests:
-    """The logarithms ``gained - Σ seen ln f(v)`` of fortunes, one for each cell, with ``gained`` rounded down."""
+    """The logarithms ``gained - Σ seen ln f(v)`` of wealths, one for each cell, with ``gained`` rounded down."""
 
     cell: Indices  # (m)
     gained: FloatArray  # (m)
@@ -50,7 +50,7 @@ class CellTests:
         return CellTests(self.cell[tests], self.gained[tests], first, self.outcome[which], self.seen[which])
 
     def values(self, logarithms: FloatArray) -> FloatArray:
-        """Return the logarithm of each fortune (m), in floats, given ln f of each outcome of the table."""
+        """Return the logarithm of each wealth (m), in floats, given ln f of each outcome of the table."""
         if not len(self):
             return np.zeros(0)
         lost: FloatArray = np.add.reduceat(self.seen * logarithms[self.outcome], self.first[:-1])
@@ -99,7 +99,7 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     lengths = np.bincount(owner, minlength=len(cells))
     terms = lengths + np.bincount(of_pair, minlength=len(cells)) + 32
     first = np.concatenate([[0], np.cumsum(lengths)])
-    # down: a fortune that is too small makes the p-value larger
+    # down: a wealth that is too small makes the p-value larger
     return CellTests(cells, read_only(sums - 2 * terms * UNIT * sizes), first, outcome, read_only(seen))
 
 

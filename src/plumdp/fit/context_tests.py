@@ -36,7 +36,7 @@ from plumdp.fit.drift import PilotView, split, visible_slopes
 from plumdp.fit.time_tests import Parts, log_mean, log_product
 from plumdp.model.graph import FloatArray, Indices, ranges, read_only
 
-_EXPECTED = 0.8  # of the error of bets by a pilot, for that of the number of runs that was announced
+_EXPECTED = 0.8  # of the error of bets by a pilot, for that of the number of runs that was pre-specified
 _SIZES = ((1.0, 0.7), (2.0, 0.2), (4.0, 0.1))  # of bets over the one that wins most just where it is seen, with shares
 _LARGEST_BET = 1.5
 _ROUNDING = 1e-13
@@ -172,7 +172,7 @@ def _mean_of_bets(
 def tangents(
     outcomes: AffineOutcomes, seen: FloatArray, factors: FloatArray, near: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return slopes (B, d) and constants (B) of affine functions below ln of the fortunes of bets (B, n), at any point.
+    """Return slopes (B, d) and constants (B) of affine functions below ln of the wealths of bets (B, n), at any point.
 
     As ln Z <= Z / Y - 1 + ln Y, that is Σ K ln e + Σ N (1 - ln Y - Z(v) / Y), with Y = Z at the point ``near``, which
     need not be exact. Each sum has at most so many terms, and each term a few roundings.

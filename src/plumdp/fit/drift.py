@@ -240,7 +240,7 @@ def _factors(bets: FloatArray) -> FloatArray:
 def drift_constraints(
     model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift], error: float
 ) -> LinearConstraints:
-    """Return the half-spaces of drift tests, with the ranges of their bets at each choice, to be moved by a misfit.
+    """Return the half-spaces of drift tests, with the ranges of their bets at each choice, to be moved by a tolerance.
 
     Drifts that bet on a group that is not safe are left out.
     """

@@ -1,4 +1,4 @@
-"""Explanations of a misfit, ordered by the evidence that a change of the model would make the data more likely.
+"""Explanations of a lack of fit, ordered by the evidence that a change of the model would make the data more likely.
 
 An explanation frees something that the model ties. That may be parameters of their own for some values of a state
 variable, for an action, or for the early data. It may be probabilities of its own for one row, or for all rows with the

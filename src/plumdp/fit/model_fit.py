@@ -1,11 +1,11 @@
 """The p-value of a model as a whole, from tests that hold at any time.
 
-Each test is a fortune that no one can expect to grow at the true point: bets across the objectives, the likelihood
+Each test is a wealth that no one can expect to grow at the true point: bets across the objectives, the likelihood
 against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
 variables and actions, bets on changes over time and on memory, and numbers that the model fixes. With shares w of the
-error a that sum to at most one, the true point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with
+error a that sum to at most one, the true point has ln wealth + ln w < ln(1 / a) for all of them, at all times, with
 probability at least 1 - a (Ville 1939). So the largest a at which some point of the space has that is a p-value for the
-model, whenever the data stopped and whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v)
+model, whenever the data stopped and whatever chose the actions: p = exp(-min over v of max over tests of (ln wealth(v)
 + ln w)), or one if that is larger. The minimum is bounded from below (``agreement``), so that p is never too small.
 """
 
@@ -58,7 +58,7 @@ class FitTest:
     subject: str  # the state variable, action, row or expression, in words
     parameter: str  # which drifts, if one does
     sign: int  # +1: it is larger where the variable is large; 0 for other tests
-    evidence: float  # ln fortune + ln share: beyond ln(1 / error) it speaks against the point at this error
+    evidence: float  # ln wealth + ln share: beyond ln(1 / error) it speaks against the point at this error
     multiplier: float  # in the proof that no point agrees with all tests; zero if it is not needed
 
 
@@ -351,7 +351,7 @@ def _at_share(tests: CellTests, error: float) -> CellTests:
 _TWO_DIGITS = tuple(float(f"{digits}e{power}") for power in (-6, -5, -4, -3, -2) for digits in range(10, 100))
 
 
-def smallest_misfit(
+def smallest_tolerance(
     model: ParametricMDP,
     counts: TransitionCounts,
     *,
@@ -359,13 +359,13 @@ def smallest_misfit(
     directions: Directions | None = None,
     drifts: Sequence[Drift] = (),
 ) -> float:
-    """Return the least misfit at which the data do not contradict the model, rounded up to two digits.
+    """Return the least model tolerance at which the data do not contradict the model, rounded up to two digits.
 
-    At every misfit below, a certificate with the error ``error`` would be a conflict, as no point of the space is
+    At every tolerance below, a certificate with the error ``error`` would be a conflict, as no point of the space is
     within all half-spaces, intervals of events and intervals of single choices, or a constant is excluded. It is zero
-    if there is no conflict, and one if there is one at every misfit. All sets grow with the misfit, so that it is found
-    by bisection. ``drifts`` are drift tests at their own share of the error, such as those that contradict the model
-    without a misfit.
+    if there is no conflict, and one if there is one at every tolerance. All sets grow with the tolerance, so that it is
+    found by bisection. ``drifts`` are drift tests at their own share of the error, such as those that contradict the
+    model without a model tolerance.
 
     >>> import numpy as np
     >>> from plumdp import ParameterSpace, explore, parameters
@@ -384,12 +384,14 @@ def smallest_misfit(
     measured = replace(measured, constraints=(*measured.constraints, cuts))
     fixed = find_fixed_numbers(model).constants_only()
 
-    def is_contradicted(misfit: float) -> bool:
-        tolerant = measured.widened(misfit)
+    def is_contradicted(model_tolerance: float) -> bool:
+        tolerant = measured.widened(model_tolerance)
         assert tolerant is not None
         region = find_region(model.space, model.asked_expressions, tolerant.constraints)
         return isinstance(region, Conflict) or bool(
-            excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
+            excluded_numbers(
+                model, fixed, counts, error=of_numbers, confidence=1 - error, model_tolerance=model_tolerance
+            )
         )
 
     if not is_contradicted(0.0):

@@ -2,14 +2,14 @@
 
 For a boundary i between base parts of the data, let K(a, b] be what was seen in parts a + 1 to b, L(v) its likelihood
 at a point v, and ev(K) its average over a law of the parameters that was fixed at the start of the stretch. Two
-fortunes are fair at the true point, if there is one for all of the data:
+wealths are fair at the true point, if there is one for all of the data:
 
     since i:       ev(K(i, n]) / L(v) of K(i, n],
     changed at i:  ev(K(m, i]) ev(K(i, n]) / L(v) of K(m, n],
 
 where m is a pilot, or nothing. Weights of all boundaries there might ever be, and of their pilots, sum to one. So each
 term may be used at its weight, and which ones are looked at may be decided by looking at all data. Likewise each class
-of tied rows has fortunes by Dirichlet laws before and after i, against every law that it might have had all the time.
+of tied rows has wealths by Dirichlet laws before and after i, against every law that it might have had all the time.
 
 A group is made of parts, such as the rows of several choices, the stages of the data, or the visits of a row by what
 came before them. Let e be the probability of all that was seen if each part has a distribution of its own, on average

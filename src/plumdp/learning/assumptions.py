@@ -13,14 +13,14 @@ import numpy as np
 
 from plumdp.base.vocabulary import Guarantee, NoContexts
 from plumdp.confidence.likelihood import guarantee_of
+from plumdp.data.censoring import told
 from plumdp.data.counts import Sampling, TransitionCounts
-from plumdp.data.cut_offs import told
 from plumdp.data.pilots import IN_ORDER_OF_RUNS
 from plumdp.data.run_record import WholeRuns
 from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 
 if TYPE_CHECKING:
     from plumdp.data.returns import Outcomes
@@ -30,7 +30,7 @@ _NO_CONTEXTS: dict[NoContexts, str] = {
     "order": "the order of steps within runs is not known",
     "ties": "several rows of a run have one step",
     "unplaced": "rows do not say their run and step",
-    "looks": "rows are looks with gaps between them",
+    "observations": "rows are observations with gaps between them",
     "independent": "samples were drawn for each state and action, not in runs",
     "size": "the model is too large to count what came before",
     "parts": "some of the data that were added do not tell what came before",
@@ -62,30 +62,32 @@ _SAMPLED: dict[Sampling, str] = {
     "adaptive": "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
 }
 _PLANNED_LOOKS = (
-    "how many steps pass until the next look, and what is done meanwhile, was decided by what looks had shown before, "
-    "not by what happened since: a look that was made early, or a death that was reported before the next look, is in "
-    "the data with the gap that was planned"
+    "how many steps pass until the next observation, and what is done meanwhile, was decided by what observations had "
+    "shown before, not by what happened since: one that was made early, or a death that was reported before the next "
+    "observation, is in the data with the gap that was planned"
 )
 _NO_LOOK_MISSING = (
-    "no look is missing because of what it would have shown: no unit was lost because of where it was, and "
+    "no observation is missing because of what it would have shown: no unit was lost because of where it was, and "
 )
-_PENDING_LOOKS = "at the end of the data all looks that were still to come are left out, whatever is known of them"
+_PENDING_OBSERVATIONS = (
+    "at the end of the data all observations that were still to come are left out, whatever is known of them"
+)
 _PARTIAL_LOOKS = (
-    "at the end of the data all looks that were still to come are partial looks on a day that was fixed before, "
+    "at the end of the data all observations that were still to come are partial ones on a day that was fixed before, "
     "whether a unit has ended or not, or all are left out"
 )
-_BETWEEN = "between two looks each step takes the action of the first one wherever a state has several"
+_BETWEEN = "between two observations each step takes the action of the first one wherever a state has several"
 _UNITS = "units (the runs of the log) move independently of each other"
 _BY_UNIT = "when a unit is looked at next was decided by what was seen of that unit, not of others"
 
 
 def assumptions_of_model(
-    model: ParametricMDP, *, misfit: float, is_contradicted: bool, about_rewards: bool
+    model: ParametricMDP, *, model_tolerance: float, is_contradicted: bool, about_rewards: bool
 ) -> tuple[str, ...]:
     """Return the assumptions of bounds about the model, in words, which tests of the model look at."""
-    structure = _STRUCTURE if elsewhere_of(model) is None else _MARKOV
-    rewards = _of_steps_elsewhere(model) if about_rewards else ()
-    return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *rewards)
+    structure = _STRUCTURE if out_of_table_of(model) is None else _MARKOV
+    rewards = _of_steps_out_of_table(model) if about_rewards else ()
+    return (structure,) if is_contradicted else (structure, _of_rows(model, model_tolerance), *rewards)
 
 
 def about_memory(counts: TransitionCounts) -> str:
@@ -123,15 +125,15 @@ def assumptions_of_data(
     if rests_on and guarantee == Guarantee.ANYTIME:  # a test of the model may need more than the set
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
-    looks = _of_looks(model, counts) if model.counted.gaps is not None else ()
-    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(model, counts))
+    observations = _of_observations(model, counts) if model.counted.gaps is not None else ()
+    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *observations, *_of_rows_in(model, counts))
 
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
     yield from (_RUNS, _ALIKE, *runs.rests_on)
     if runs.expected is not None:
-        yield f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
+        yield f"you pre-specified {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
     begins = runs.label[runs.first[:-1]]
     is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
     if is_late.any():
@@ -147,17 +149,19 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
         yield f"{number_of(n, 'run')} ended too early and may have had any return that is still possible"
 
 
-def _of_rows(model: ParametricMDP, misfit: float) -> str:
+def _of_rows(model: ParametricMDP, model_tolerance: float) -> str:
     if not model.is_table:
-        return _CORRECT + (f", up to {misfit:g} for each state and action (in total variation)" if misfit else "")
+        return _CORRECT + (
+            f", up to {model_tolerance:g} for each state and action (in total variation)" if model_tolerance else ""
+        )
     return _TIED if model.source is None else _TIED_BY_EXPRESSIONS
 
 
-def _of_steps_elsewhere(model: ParametricMDP) -> Iterator[str]:
+def _of_steps_out_of_table(model: ParametricMDP) -> Iterator[str]:
     """Yield what was said of rewards where a table knows nothing."""
-    for name, reward in model.rewards.items() if elsewhere_of(model) is not None else ():
-        if reward.elsewhere is not None:
-            least, most = reward.elsewhere
+    for name, reward in model.rewards.items() if out_of_table_of(model) is not None else ():
+        if reward.out_of_table is not None:
+            least, most = reward.out_of_table
             between = f"lies between {least:,g} and {most:,g}" if most < inf else f"is at least {least:,g}"
             yield f'the reward "{name}" of a step in a state that the table does not have {between}'
 
@@ -181,23 +185,23 @@ def _of_rewards(model: ParametricMDP) -> Iterator[str]:
 def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
     """Yield the assumptions about the data; plumdp needs fewer if it simulated them."""
     report = counts.report
-    n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
+    n_censored, n_copies = (0, 0) if report is None else (report.rows["censored"], report.rows["copy"])
     n_runs = 0 if report is None else report.n_runs
-    ends = f"{n_cut_off:,} of {n_runs:,} runs end before the outcome of their last action"
-    is_said = report is not None and report.cut_off is not None
+    ends = f"{n_censored:,} of {n_runs:,} runs end before the outcome of their last action"
+    is_said = report is not None and report.censoring is not None
     has_rewards = bool(len(counts.rewards))
     if not all(part.is_simulated for part in counts.parts):
         yield _ONCE
-        if not model.graph.is_chain and model.gaps is None:  # what looks rest on says this, too
+        if not model.graph.is_chain and model.gaps is None:  # what observations rest on says this, too
             yield _UNCONFOUNDED.format(
                 "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
             )
         complete = _COMPLETE.format(" or its reward" if has_rewards else "")
-        notable = () if report is None else report.cut_offs.notable()
-        known = "; ".join([ends] * bool(n_cut_off and not is_said) + ([told(notable)] if notable else []))
+        notable = () if report is None else report.censored_runs.notable()
+        known = "; ".join([ends] * bool(n_censored and not is_said) + ([told(notable)] if notable else []))
         yield f"{complete} ({known})" if known else complete
     if is_said:
-        yield f"that {ends} has nothing to do with that outcome (assumed; cut_off= says so)"
+        yield f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming
@@ -210,11 +214,11 @@ def _left_out(n: int) -> str:
     return f"{number_of(n, 'row')} {'was' if n == 1 else 'were'} left out"
 
 
-def _of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
-    """Yield what counts of looks rest on, in words: all classes of looks are fixed before their outcomes are seen.
+def _of_observations(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
+    """Yield what counts of observations rest on, in words: all their classes are fixed before their outcomes are seen.
 
     A look is a step of a martingale if its gap was fixed given the past, of which it is part when it happens. If runs
-    are said to be in order, looks are taken run by run, so that no gap may depend on runs that come later.
+    are said to be in order, observations are taken run by run, so that no gap may depend on runs that come later.
     """
     gaps = model.counted.gaps
     assert gaps is not None
@@ -223,7 +227,7 @@ def _of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
         [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]
     )
     yield f"{_PLANNED_LOOKS} ({seen})" if seen else _PLANNED_LOOKS
-    yield _NO_LOOK_MISSING + (_PARTIAL_LOOKS if model.counted.ends else _PENDING_LOOKS)
+    yield _NO_LOOK_MISSING + (_PARTIAL_LOOKS if model.counted.ends else _PENDING_OBSERVATIONS)
     yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
     yield _UNITS
     yield from (_BY_UNIT,) if counts.pilot is not None else ()

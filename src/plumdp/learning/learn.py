@@ -20,7 +20,7 @@ from plumdp.data.pilots import pilot_assumption, with_drawn_pilot
 from plumdp.data.practice import with_practice
 from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.drift import drift_constraints
-from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
+from plumdp.fit.model_fit import ModelFit, fit_model, smallest_tolerance
 from plumdp.fit.remembered import find_remembered
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen, unknown_to_verify
@@ -63,7 +63,7 @@ def learn(
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
     events: Events | None = None,
-    misfit: float = 0.0,
+    model_tolerance: float = 0.0,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -87,7 +87,7 @@ def learn(
         Refuse what has no witness (``decisions.make_witness``) as soon as that is known: questions, whole runs, bets in
         cells of the space, which data without an order have, and the likelihood of hidden paths. Bounds are never
         others.
-    confidence, confidence_set, events, misfit
+    confidence, confidence_set, events, model_tolerance
         As in ``certify``.
 
     Returns
@@ -120,7 +120,7 @@ def learn(
     require_model("learn", model)
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    name = chosen_kind(model, confidence_set, events, misfit)
+    name = chosen_kind(model, confidence_set, events, model_tolerance)
     kind = SETS[name]
     is_table, model = model.counted.is_table, _view(model, kind, like)
     counted = model.counted
@@ -146,23 +146,23 @@ def learn(
             refuse_chosen(question, data, is_table=kind.is_of_tables)
         solver_of(question, solvers)
     directions: Directions | None = value_directions(questions, solvers) if is_asked else None
-    has_level_set = kind.has_level_set and not misfit
+    has_level_set = kind.has_level_set and not model_tolerance
     has_cells = is_asked and has_level_set and uses_cells(cache, data.pilot)
     has_paths = has_level_set and cache.table.paths is not None
     if witness:
         _refuse_unproved(has_cells=has_cells, has_paths=has_paths)
     if is_asked and data.pilot is None:  # cells ask in an order that data decide
         directions = DirectionsAnywhere(questions, solvers)
-    announced = questions if is_asked else ()
-    given = Counted(cache, data, error, announced, directions, float(misfit), events, has_cells, has_paths)
+    prespecified = questions if is_asked else ()
+    given = Counted(cache, data, error, prespecified, directions, float(model_tolerance), events, has_cells, has_paths)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
     found = kind.make(given)
     if has_runs:
         from plumdp.learning.run_evidence import with_runs
 
         found = with_runs(found, given)
-    if misfit:
-        found = found.widened(misfit)
+    if model_tolerance:
+        found = found.widened(model_tolerance)
     clock.lap("intervals")
     region = find_region(counted.space, counted.asked_expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
@@ -174,14 +174,14 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
+        rests_on=_rests_on(found, data if not model_tolerance else replace(data, time=None)),
         questions=questions,
-        misfit=float(misfit),
+        model_tolerance=float(model_tolerance),
         cache=cache,
         options={
             "confidence_set": name,
             "events": events is not None,  # the events themselves are not plain data
-            "misfit": float(misfit),
+            "model_tolerance": float(model_tolerance),
             **({"witness": True} if witness else {}),
         },
     )
@@ -238,10 +238,12 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     if not len(fixed):
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
-    share, misfit = learned.budget.error_of("fixed_numbers", error), learned.misfit
+    share, model_tolerance = learned.budget.error_of("fixed_numbers", error), learned.model_tolerance
     is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.PLANNED)  # no test may need more
     data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
-    numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
+    numbers = excluded_numbers(
+        learned.model, fixed, data, error=share, confidence=1 - error, model_tolerance=model_tolerance
+    )
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps)
@@ -252,19 +254,19 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
 
     A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
     they contradict the model at the whole error. Other sets have spent their shares, and all tests have the share
-    ``model_test``. If rows may be off by a misfit, the p-value is still that of the model without one. Then the drift
-    tests that contradict the model cut the region, after what the misfit may have won is taken off.
+    ``model_test``. If rows may be off by a tolerance, the p-value is still that of the model without one. Then the
+    drift tests that contradict the model cut the region, after what the model tolerance may have won is taken off.
     """
     clock, error = Clock(dict(learned.seconds)), learned.error
     likelihood = learned.bounds if learned.bounds.of_kind(LevelSet) else None  # itself some of the tests
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
-    # rows that may be off may be off at some times only: with a misfit, nothing is tested over time
-    counts = replace(learned.counts, time=None) if learned.misfit else learned.counts
+    # rows that may be off may be off at some times only: with a model tolerance, nothing is tested over time
+    counts = replace(learned.counts, time=None) if learned.model_tolerance else learned.counts
     if learned.model.is_table:
         fit = view_fit(learned.model, counts)
     else:
         fit = fit_model(learned.model, counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
-    if learned.misfit:
+    if learned.model_tolerance:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif likelihood is not None and learned.conflict is not None:
         # the region is empty without tests over time, and without those of memory
@@ -289,7 +291,9 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     share = learned.budget.error_of("drifts", learned.error)
     if not share or learned.conflict is not None or not fit.drifts:
         return learned.region
-    cuts = drift_constraints(learned.model, learned.counts, learned.table, fit.drifts, share).widened(learned.misfit)
+    cuts = drift_constraints(learned.model, learned.counts, learned.table, fit.drifts, share).widened(
+        learned.model_tolerance
+    )
     assert cuts is not None
     return find_region(learned.model.space, learned.model.asked_expressions, (*learned.bounds.constraints, cuts))
 
@@ -314,8 +318,10 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     findings = diagnose(model, counts, fit, point=learned.best_point)
     # by new solvers, so that no stage knows what came later
     directions = value_directions(learned.questions, {}) if learned.bounds.directions else None
-    off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
-    if not learned.misfit < off < 1:
+    off = smallest_tolerance(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
+    if not learned.model_tolerance < off < 1:
         return findings
-    would_fit = f"the data would not contradict a model whose rows may be off by {off:g}: a misfit of {off:g} or more"
+    would_fit = (
+        f"the data would not contradict a model whose rows may be off by {off:g}: a model tolerance of {off:g} or more"
+    )
     return (*findings, would_fit)

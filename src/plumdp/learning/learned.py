@@ -115,11 +115,11 @@ class Learned:
     bounds: Evidence
     region: Region | Conflict
     seconds: dict[str, float]
-    solvers: Solvers = field(default_factory=dict)  # of questions that were announced or asked
+    solvers: Solvers = field(default_factory=dict)  # of questions that were pre-specified or asked
     rests_on: tuple[str, ...] = ()  # assumptions of the confidence set besides model and sampling, in words
-    questions: tuple[Question, ...] = ()  # those that were announced; certificates for all of them hold jointly
+    questions: tuple[Question, ...] = ()  # those that were pre-specified; certificates for all of them hold jointly
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
-    misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    model_tolerance: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``
 
@@ -146,7 +146,10 @@ class Learned:
     def assumptions_about(self, *, rewards: bool) -> tuple[str, ...]:
         """Return the assumptions that values of rewards, or else probabilities, rest on, in words."""
         of_model = assumptions_of_model(
-            self.model.counted, misfit=self.misfit, is_contradicted=self.conflict is not None, about_rewards=rewards
+            self.model.counted,
+            model_tolerance=self.model_tolerance,
+            is_contradicted=self.conflict is not None,
+            about_rewards=rewards,
         )
         if self.conflict is not None and not self.conflict.leaves_bounds:
             of_model = ()  # nothing is claimed but that rows changed, or that runs are not as assumed

@@ -13,7 +13,13 @@ from plumdp.base.vocabulary import Trait, having
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.sets import Counted, Evidence, whole_set
-from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
+from plumdp.confidence.tolerant import (
+    require_tolerance,
+    tolerant_bounds,
+    tolerant_budget,
+    tolerant_set,
+    tolerant_shares,
+)
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.same_files import together
 from plumdp.model.events import Events
@@ -33,7 +39,7 @@ class SetKind:
     make: Callable[[Counted], Evidence]
     goes_with: frozenset[Trait] = frozenset()  # of ``NEEDED``
     view: Callable[[ParametricMDP], ParametricMDP] = as_parametric
-    has_bets: bool = False  # which a pilot places on what is announced
+    has_bets: bool = False  # which a pilot places on what is pre-specified
     has_level_set: bool = False  # of the likelihood, with bets in cells of the space, and of rows with hidden paths
 
     @property
@@ -49,8 +55,8 @@ class SetKind:
 
 
 def interval_evidence(given: Counted) -> Evidence:
-    """Return evidence of intervals of the events of a model, made for rows that vary if there is a misfit."""
-    if given.misfit:
+    """Return evidence of intervals of the events of a model, made for rows that vary if there is a model tolerance."""
+    if given.model_tolerance:
         budget = given.divided(tolerant_shares(has_bets=False, has_drifts=False))
         error = budget.error_of_set(given.error)
         return Evidence.of("interval", tolerant_bounds(given.model, given.counts, error=error), budget)
@@ -61,9 +67,9 @@ def interval_evidence(given: Counted) -> Evidence:
 
 
 def likelihood_evidence(given: Counted) -> Evidence:
-    """Return evidence of the likelihood, bets and intervals, and with a misfit bets and intervals alone."""
+    """Return evidence of the likelihood, bets and intervals, and with a model tolerance bets and intervals alone."""
     counts, is_asked = given.counts, given.directions is not None
-    if given.misfit:
+    if given.model_tolerance:
         budget = given.divided(tolerant_budget(counts.pilot, has_directions=is_asked))
         error = budget.error_of_set(given.error)
         return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
@@ -80,14 +86,16 @@ def likelihood_evidence(given: Counted) -> Evidence:
     )
 
 
-NEEDED = frozenset({Trait.GAPS, Trait.TABLE, Trait.DISK, Trait.MISFIT, Trait.EVENTS, Trait.LEARNED_REWARDS, Trait.RUNS})
+NEEDED = frozenset(
+    {Trait.GAPS, Trait.TABLE, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS, Trait.LEARNED_REWARDS, Trait.RUNS}
+)
 """The traits that a set must be made for."""
 
 SETS: dict[Sets, SetKind] = {
-    "interval": SetKind(interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MISFIT, Trait.EVENTS})),
+    "interval": SetKind(interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS})),
     "likelihood": SetKind(
         likelihood_evidence,
-        frozenset({Trait.GAPS, Trait.DISK, Trait.MISFIT, Trait.LEARNED_REWARDS, Trait.RUNS}),
+        frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.LEARNED_REWARDS, Trait.RUNS}),
         has_bets=True,
         has_level_set=True,
     ),
@@ -108,7 +116,7 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
 
     It is the likelihood, or intervals if options are about these (``events``). A model with
     unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
-    (``misfit``).
+    (``model_tolerance``).
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:5").model
@@ -126,16 +134,16 @@ def chosen_kind(
     model: ParametricMDP,
     confidence_set: Sets | None,
     events: Events | None,
-    misfit: float,
+    model_tolerance: float,
 ) -> Sets:
     """Return the kind of confidence set, or refuse options that exclude each other."""
-    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(misfit)}
+    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(model_tolerance)}
     kind = default_set(model, **about) if confidence_set is None else confidence_set
-    require_misfit(misfit)
+    require_tolerance(model_tolerance)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
-    options = having(bool(misfit) and Trait.MISFIT, events is not None and Trait.EVENTS)
-    SETS[kind].refuse(model.traits | options, misfit=misfit, confidence_set=kind)
+    options = having(bool(model_tolerance) and Trait.MODEL_TOLERANCE, events is not None and Trait.EVENTS)
+    SETS[kind].refuse(model.traits | options, model_tolerance=model_tolerance, confidence_set=kind)
     return kind
 
 
@@ -146,7 +154,7 @@ def unknown_to_verify(question: Question) -> str:
 
 
 def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:
-    """Refuse to announce policies that these counts led to, unless it was those of a table before the first bets.
+    """Refuse to pre-specify policies that these counts led to, unless it was those of a table before the first bets.
 
     Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
     """
@@ -164,7 +172,7 @@ def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: boo
         if origin in own and not (n and float(n) <= most and (origin, of_parts) in may_choose):
             by_first = ", or choose it by the data before the first bets (counts.before_bets())"
             raise DataError(
-                f"the policy comes from a certificate of {own[origin]}, so it cannot be announced for these data. "
-                "Without announced, its value is bounded all the same; for bets, give a policy that you chose before, "
+                f"the policy comes from a certificate of {own[origin]}, so it cannot be pre-specified for these data. "
+                "Without that word, its value is bounded all the same; for bets, give a policy that you chose before, "
                 f"as you made it{by_first if question.runs is None else ''}"
             )

@@ -41,7 +41,7 @@ class RunEnds:
         """Return none, as nothing is said about parameters."""
         return ()
 
-    def widened(self, misfit: float) -> RunEnds:
+    def widened(self, model_tolerance: float) -> RunEnds:
         """Return the same bounds, as they do not rest on the model's rows."""
         return self
 

@@ -186,7 +186,7 @@ def _on_model(question: Question, model: ParametricMDP) -> Objective:
 
 
 def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
-    """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs was announced."""
+    """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs was pre-specified."""
     if runs.expected is None:
         return mean_bounds(Tally.of(made.lower), Tally.of(made.upper), error)
     return mean_ends(made.lower, made.upper, error, runs.expected / n_arms)  # whichever arms came
@@ -218,7 +218,7 @@ def _draws_of(runs: WholeRuns) -> Draws | None:
         raise DataError("the chances of both arms do not sum to one, so that there were others: read their runs, too")
     if runs.expected is None:
         if differs:
-            how = "arms were drawn with chances that differ: say how many runs you announced, with "
+            how = "arms were drawn with chances that differ: say how many runs you expected, with "
             raise DataError(how, Option("expected", ...))
         return None
     task = np.zeros(len(runs), dtype=np.int64) if runs.task is None else np.unique(runs.task, return_inverse=True)[1]

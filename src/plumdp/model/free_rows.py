@@ -21,7 +21,7 @@ from plumdp.model.graph import Graph, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import one_line
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 
 NO_PARAMETERS = ParameterSpace((), ())
 
@@ -138,8 +138,8 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     refuse({Trait.FREE_ROWS, *model.traits})
     numbers = _own_rows(model) if row is None else _checked(graph, row)
     numbers = np.where(np.diff(graph.first_transition) > 1, numbers, -1)  # one successor: the known number 1
-    elsewhere = elsewhere_of(model)
-    if elsewhere is not None and (numbers == numbers[graph.first_choice[elsewhere]]).sum() > 1:
+    out_of_table = out_of_table_of(model)
+    if out_of_table is not None and (numbers == numbers[graph.first_choice[out_of_table]]).sum() > 1:
         raise ModelError(
             "what happens where the table knows nothing is nature's: tie no other row to that of elsewhere"
         )

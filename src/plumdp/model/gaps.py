@@ -1,8 +1,9 @@
 """Models that are seen now and then, of which data count rows of several steps.
 
-A look tells the state, the next look comes some steps later, and between them the model moves unseen. So the outcome of
-a look is one of a row of several steps, whose probabilities are sums over hidden paths: sums of products of one-step
-expressions, as exact polynomials. Questions are about single steps, whose rows are lifted from those of gap 1.
+An observation tells the state, the next observation comes some steps later, and between them the model moves unseen. So
+the outcome of an observation is one of a row of several steps, whose probabilities are sums over hidden paths: sums of
+products of one-step expressions, as exact polynomials. Questions are about single steps, whose rows are lifted from
+those of gap 1.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import Lift, ParametricMDP, require_model
 
 Row: TypeAlias = dict[int, Polynomial]  # by successor
-_Looks: TypeAlias = list[tuple[int, str, Row]]  # of a state and action: the gap, its action, and the row
+_Observations: TypeAlias = list[tuple[int, str, Row]]  # of a state and action: the gap, its action, and the row
 
 WAIT = "wait"  # the action of looks at a chain
-PARTLY = "ended or not"  # behind the action of looks that see no more than that
+PARTLY = "ended or not"  # behind the action of observations that see no more than that
 OTHER = -1  # the value of ``AFTER`` for whatever has not ended
-LONGEST = 60  # steps between two looks
+LONGEST = 60  # steps between two observations
 _MOST = 20_000  # transitions that are counted
 
 
 def with_gaps(model: ParametricMDP, gaps: Iterable[int], *, exact: str | None = None) -> ParametricMDP:
     """Return a model whose state is seen after any of the given numbers of steps, to ``read_log`` logs with gaps.
 
-    Questions are about single steps, as before. Between two looks each step takes the action of the first look, or the
-    only one that a state has.
+    Questions are about single steps, as before. Between two observations each step takes the action of the
+    first, or the only one that a state has.
 
     Parameters
     ----------
     model
         The parametric model.
     gaps
-        All numbers of steps between looks that were possible, named before you look at the data.
+        All numbers of steps between observations that were possible, named before you look at the data.
     exact
         A formula for ends that are never left, such as ``'"dead"'``, if the log tells in which step a unit came to
         them, though nobody looked.
@@ -76,13 +77,15 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int], *, exact: str | None = 
 
 def looked_at(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -> ParametricMDP:
     """Return the model that is seen after these gaps, and whose ends are known from the step on that leads there."""
-    looks = [*_looks(model, gaps, ends)]
-    n = len(looks)
-    if ends:  # states in which nothing is counted: each end, so many steps after a look, and whatever has not ended
+    observations = [*_observations(model, gaps, ends)]
+    n = len(observations)
+    if (
+        ends
+    ):  # states in which nothing is counted: each end, so many steps after an observation, and whatever has not ended
         more = range(model.graph.n_states, 1 + other_state(model.graph.n_states, ends, gaps[-1]))
-        looks += [[(1, WAIT, {state: Polynomial(1)})] for state in more]
-    first = np.concatenate([[0], np.cumsum([len(each) for each in looks])])
-    counted = _counted(model, looks, first, ends, gaps[-1])
+        observations += [[(1, WAIT, {state: Polynomial(1)})] for state in more]
+    first = np.concatenate([[0], np.cumsum([len(each) for each in observations])])
+    counted = _counted(model, observations, first, ends, gaps[-1])
     return replace(model, lift=Lift(counted, first[:n]))
 
 
@@ -102,7 +105,7 @@ def _ends(model: ParametricMDP, exact: str) -> tuple[int, ...]:
 
 
 def copies_of(n_states: int, ends: Sequence[int], longest: int) -> dict[int, int]:
-    """Return for each end the number of the state that is this end one step after a look; the next ones follow it."""
+    """Return for each end the state that is this end one step after an observation; the next ones follow it."""
     return {end: n_states + i * (longest - 1) for i, end in enumerate(ends)}
 
 
@@ -117,7 +120,7 @@ def gaps_of(model: ParametricMDP) -> tuple[int, ...]:
 
 
 def action_after(action: str, gap: int) -> str:
-    """Return the name of an action that is taken until the next look; those before partial looks have gaps below 0."""
+    """Return the name of an action until the next observation; those before partial ones have gaps below 0."""
     if gap < 0:
         return f"{action_after(action, -gap)}, {PARTLY}"
     return action if gap == 1 else f"{action}, {gap} steps"
@@ -140,12 +143,14 @@ def _checked(gaps: Iterable[int]) -> tuple[int, ...]:
     wrong = [gap for gap in given if not is_whole or not 1 <= gap <= LONGEST]
     if not given or wrong:
         named = wrong[0] if wrong else gaps
-        raise ModelError(f"looks after {named!r} steps: give whole numbers from 1 to {LONGEST}, such as 1, 2 and 3")
+        raise ModelError(
+            f"observations after {named!r} steps: give whole numbers from 1 to {LONGEST}, such as 1, 2 and 3"
+        )
     return tuple(sorted({1, *map(int, given)}))
 
 
-def _looks(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -> Iterator[_Looks]:
-    """Yield for each choice the rows of its looks; those of gap 1 have the transitions of the choice in its order."""
+def _observations(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -> Iterator[_Observations]:
+    """Yield for each choice the rows of its observations; those of gap 1 have its transitions in its order."""
     graph, polynomials = model.graph, model.expressions.polynomials
     bounds = [*pairwise(graph.first_transition.tolist())]
     steps = [{int(graph.successor[t]): polynomials[model.expression[t]] for t in range(*each)} for each in bounds]
@@ -161,15 +166,17 @@ def _looks(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -
         found = [(gap, action_after(name, gap), steps[choice] if gap == 1 else rows[gap].get(state)) for gap in gaps]
         partial = ((-gap, action_after(name, -gap), partly(rows[gap].get(state), copies, other)) for gap in gaps)
         found += partial if ends and state not in copies else ()
-        looks = [(gap, called, row) for gap, called, row in found if row is not None]
-        n += sum(len(row) for _, _, row in looks)
+        observations = [(gap, called, row) for gap, called, row in found if row is not None]
+        n += sum(len(row) for _, _, row in observations)
         if n > _MOST:
-            raise ModelError(f"with_gaps: looks have more than {_MOST:,} transitions; give fewer or shorter gaps")
-        yield looks
+            raise ModelError(
+                f"with_gaps: observations have more than {_MOST:,} transitions; give fewer or shorter gaps"
+            )
+        yield observations
 
 
 def partly(row: Row | None, copies: Mapping[int, int], other: int) -> Row | None:
-    """Return the row of a look that sees ends alone: ``other`` stands for all states that are none."""
+    """Return the row of an observation that sees ends alone: ``other`` stands for all states that are none."""
     if row is None:
         return None
     first = min(copies.values(), default=other)  # of the states behind those of the model
@@ -184,7 +191,7 @@ def rows_after(
     """Return for each gap from 0 on the row of each state from which the action may be taken so often.
 
     ``steps`` has the row of each choice. A state without the action that has but one choice takes that. An end that is
-    entered before the look is told from one that is entered with it, see ``copies_of``.
+    entered before the observation is told from one that is entered with it, see ``copies_of``.
     """
     taken, first_copy = {}, min(copies.values(), default=graph.n_states)
     for state, (start, end) in enumerate(pairwise(graph.first_choice.tolist())):
@@ -210,15 +217,15 @@ def rows_after(
 
 
 def _counted(
-    model: ParametricMDP, looks: list[_Looks], first: Indices, ends: tuple[int, ...], longest: int
+    model: ParametricMDP, observations: list[_Observations], first: Indices, ends: tuple[int, ...], longest: int
 ) -> ParametricMDP:
-    """Return the model whose choices are looks; with ends, it has more states, see ``looked_at``."""
+    """Return the model whose choices are observations; with ends, it has more states, see ``looked_at``."""
     graph, names = model.graph, dict[str, int]()
     number = {f: i for i, f in enumerate(model.expressions.polynomials)}  # questions have the same numbers
-    rows = [row for each in looks for _, _, row in each]
+    rows = [row for each in observations for _, _, row in each]
     expression = [number.setdefault(f, len(number)) for row in rows for f in row.values()]
     stops = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    of_state = [*graph.first_choice.tolist(), *range(graph.n_choices + 1, len(looks) + 1)]
+    of_state = [*graph.first_choice.tolist(), *range(graph.n_choices + 1, len(observations) + 1)]
     seen_after = Graph(
         read_only(first[of_state].astype(np.int32)),
         read_only(stops.astype(offset_type(int(stops[-1])))),
@@ -226,7 +233,9 @@ def _counted(
         graph.initial_state,
         _with_copies(graph, ends, longest) if ends else graph.states,
         read_only(
-            np.array([names.setdefault(name, len(names)) for each in looks for _, name, _ in each], dtype=np.int32)
+            np.array(
+                [names.setdefault(name, len(names)) for each in observations for _, name, _ in each], dtype=np.int32
+            )
         ),
         tuple(names),
     )
@@ -239,7 +248,7 @@ def _counted(
         {},
         {},
         model.constants,
-        gaps=read_only(np.array([gap for each in looks for gap, _, _ in each], dtype=np.int32)),
+        gaps=read_only(np.array([gap for each in observations for gap, _, _ in each], dtype=np.int32)),
         ends=ends,
     )
 

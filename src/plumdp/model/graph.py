@@ -17,7 +17,7 @@ import numpy.typing as npt
 from plumdp.base.errors import in_line
 from plumdp.model.text import number_of, one_line
 
-ELSEWHERE = "elsewhere"  # the label, and the only action, of the state for all that a table does not have
+OUT_OF_TABLE = "out_of_table"  # the label, and the only action, of the state for all that a table does not have
 
 
 @dataclass(frozen=True, eq=False)

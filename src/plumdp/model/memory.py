@@ -23,7 +23,7 @@ from plumdp.model.kernels import find_distances
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure, offsets_of
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 
 Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
 """Returns the memory after each step, given the memory before it, and the state and the choice without memory."""
@@ -101,7 +101,7 @@ def no_choices(model: ParametricMDP, objective: Objective) -> BoolArray:
 def _refusal(model: ParametricMDP, objective: Objective) -> WhyNot | None:
     """Return the reason not to count steps, whatever the size of the product, or None if they may be counted."""
     graph, n_steps = model.graph, objective.n_steps
-    is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and elsewhere_of(model) is None)
+    is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and out_of_table_of(model) is None)
     if is_idle or graph.memory is not None:
         return UNSAID
     if no_counter := why_not(Trait.STEP_COUNTER, *model.traits):
@@ -131,12 +131,12 @@ def remember(
     with each initial memory, in the order in which they are found. The variable of the memory has the given name, with
     ``memory_`` before it if the model has a variable of that name.
     """
-    small, elsewhere = model.graph, elsewhere_of(model)
+    small, out_of_table = model.graph, out_of_table_of(model)
 
     def taken(memory: Indices, state: Indices, choice: Indices) -> Indices:
         """Return the memory after a step, which nature's choice of what comes after the table is not."""
         after = update(memory, state, choice)
-        return after if elsewhere is None else np.where(state == elsewhere, memory, after)
+        return after if out_of_table is None else np.where(state == out_of_table, memory, after)
 
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
     if small.n_states * n_memory > _MOST_CODES:

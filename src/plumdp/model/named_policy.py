@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.rounding import ULP
-from plumdp.model.graph import ELSEWHERE, BoolArray, FloatArray, Graph, Indices, IntArray
+from plumdp.model.graph import OUT_OF_TABLE, BoolArray, FloatArray, Graph, Indices, IntArray
 from plumdp.model.text import cut, number_of
 from plumdp.model.values import StateIndex
 
@@ -245,7 +245,7 @@ def _of_function(graph: Graph, function: Callable[..., Any], is_asked: BoolArray
 def _moves(graph: Graph) -> BoolArray:
     """Return the states with several actions, or one whose outcome matters; outside of a table there is no action."""
     first = graph.first_choice[:-1]
-    is_outside = np.array([name == ELSEWHERE for name in graph.action_names])[graph.action[first]]
+    is_outside = np.array([name == OUT_OF_TABLE for name in graph.action_names])[graph.action[first]]
     is_drawn = (np.diff(graph.first_transition)[first] > 1) & ~is_outside
     return np.asarray(is_drawn | (np.diff(graph.first_choice) > 1))
 

@@ -126,7 +126,7 @@ class RewardStructure:
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
     learned: LearnedRewards | None = None
-    elsewhere: tuple[float, float] | None = None  # what a step earns outside of a table, at least and at most
+    out_of_table: tuple[float, float] | None = None  # what a step earns outside of a table, at least and at most
 
     def __repr__(self) -> str:
         parts = (("state", self.state), ("choice", self.choice))
@@ -178,8 +178,10 @@ class ParametricMDP:
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
     lift: Lift | None = None  # to the model whose transitions are counted, if that is another one
     source: ParametricMDP | None = None  # that this is a view of, see ``views``
-    gaps: IntArray | None = None  # (n_choices): steps until the next look, if choices are looks, see ``gaps``
-    ends: tuple[int, ...] = ()  # of looks: states whose step of entry is known
+    gaps: IntArray | None = (
+        None  # (n_choices): steps until the next observation, if choices are observations, see ``gaps``
+    )
+    ends: tuple[int, ...] = ()  # of observations: states whose step of entry is known
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -215,7 +217,7 @@ class ParametricMDP:
 
     @cached_property
     def asked_expressions(self) -> ExpressionTable:
-        """The expressions that questions are about: the first ones of a model whose choices are looks, else all."""
+        """The expressions that questions are about: of a model whose choices are observations the first, else all."""
         if self.gaps is None:
             return self.expressions
         single = self.graph.transitions_of(np.flatnonzero(self.gaps == 1))

@@ -24,7 +24,7 @@ from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.text import number_of, one_line
-from plumdp.model.unmodelled_exits import elsewhere_of, settled
+from plumdp.model.unmodelled_exits import out_of_table_of, settled
 from plumdp.model.views import seen_as
 
 PRACTICE = "practice"  # the policy that takes each action as often as the data do
@@ -78,7 +78,7 @@ class Question:
         self.objective.check_size(self.model.graph)
         is_rival = is_practice(self.against) and Trait.PRACTICE
         refuse({self.runs is not None and Trait.RUNS, is_rival, self.against is not None and Trait.DIFFERENCE})
-        has_exits = elsewhere_of(self.model) is not None  # a product counts steps already
+        has_exits = out_of_table_of(self.model) is not None  # a product counts steps already
         steps = {self.objective.n_steps is not None and Trait.STEPS, has_exits and Trait.EXITS}
         refuse(steps, self.objective.text or "the objective")
         object.__setattr__(self, "objective", settled(self.model, self.objective))
@@ -92,7 +92,7 @@ class Question:
     def traits(self) -> frozenset[Trait]:
         """What may not go together with how it is answered."""
         return self.model.traits | having(
-            elsewhere_of(self.model.counted) is not None and Trait.EXITS,
+            out_of_table_of(self.model.counted) is not None and Trait.EXITS,
             self.objective.n_steps is not None and Trait.STEPS,
             self.objective.kind is Kind.AVERAGE and Trait.AVERAGE,
             self.runs is not None and Trait.RUNS,
@@ -111,7 +111,7 @@ class Question:
         return self.against is None and (is_asked or (self.policy is None and self.model.graph.is_chain))
 
     @property
-    def announced(self) -> dict[str, str]:
+    def prespecified(self) -> dict[str, str]:
         """The policies that it is about, by their names here: "practice" of first data, or one that was given."""
         there = {name for name in ("policy", "against") if getattr(self, name) is not None}
         names = sorted(there | self.practised, reverse=True)
@@ -164,7 +164,9 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     """
     if not isinstance(asked, Question):
         objective = settled(about, as_objective(asked, about))
-        counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
+        counts = (
+            objective.n_steps is not None and out_of_table_of(about) is not None
+        )  # what is left depends on the step
         product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else UNSAID
         if counts and isinstance(product, WhyNot):
             raise ModelError(

@@ -232,10 +232,10 @@ def _likeness(word: str, text: str) -> float:
 def action_hint(graph: Graph, given: Any) -> str:
     """Return which action a name may stand for, or which there are if they are few."""
     look = re.fullmatch(r"(.+), (\S+) steps", str(given))
-    if look and look[1] in graph.action_names:  # of a model whose choices are looks
+    if look and look[1] in graph.action_names:  # of a model whose choices are observations
         if not look[2].isdecimal():
             return "gaps are whole numbers of steps: choose shorter steps, or round times"
-        return f"the model has no look after {look[2]} steps: give it all gaps that are possible"
+        return f"the model has no observation after {look[2]} steps: give it all gaps that are possible"
     word = likely_word(given, graph.action_names)
     if word is not None:
         is_same = given.strip().casefold() == word.casefold()

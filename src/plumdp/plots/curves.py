@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from plumdp.base.json_values import python_value
-from plumdp.base.vocabulary import CONTRADICTIONS, Status
+from plumdp.base.vocabulary import REJECTIONS, Status
 from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
     BLACK,
@@ -32,8 +32,8 @@ from plumdp.result.findings import Relaxed
 WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means
     Status.CERTIFIED: (BLUE, "certified bounds"),
-    Status.VACUOUS: (BLUE, "certified bounds"),
-    **dict.fromkeys(CONTRADICTIONS, (PURPLE, "bounds without the expressions")),
+    Status.INCONCLUSIVE: (BLUE, "certified bounds"),
+    **dict.fromkeys(REJECTIONS, (PURPLE, "bounds without the expressions")),
 }
 _LONGEST = 25  # times the tightest bar, on either side of it
 _ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars
@@ -150,7 +150,7 @@ def _digits(rung: Relaxed) -> int:
 
 def _label(rung: Relaxed) -> str:
     name = WORDS.get(rung.relaxation, rung.relaxation)
-    return f"{name}\n(model contradicted)" if rung.status == Status.CONTRADICTED else name
+    return f"{name}\n(model rejected)" if rung.status == Status.REJECTED else name
 
 
 def _keep_probabilities(axes: Any, rungs: Sequence[Relaxed], objective: str) -> None:

@@ -103,7 +103,7 @@ def build_likelihood_region(
         if isinstance(each, LiftedConstraints)
         for polynomial, offset, text in each.inequalities(space.names)
     ]
-    # other products, such as those of looks after several steps, cut pieces alone: to leave a constraint out is sound
+    # other products, such as those of observations with gaps, cut pieces alone: to leave a constraint out is sound
     products = {tuple(exponents) for exponents in expressions.monomials.tolist()}
     intervals, half_spaces = (
         [f for f in found if f.polynomial.is_affine or f.polynomial.terms(expressions.names).keys() <= products]

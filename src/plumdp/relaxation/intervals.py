@@ -54,7 +54,7 @@ class IntervalMDP:
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
     region: RowNature | None = None  # if given, nature picks points of it at each choice
-    misfit: float = 0.0  # how far rows may be off from what the expressions say: the bounds allow for it
+    model_tolerance: float = 0.0  # how far rows may be off from what the expressions say: the bounds allow for it
 
     def __repr__(self) -> str:
         graph = self.graph

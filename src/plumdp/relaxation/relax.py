@@ -57,7 +57,7 @@ def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> 
         raise DataError(
             f"{bounds.method}: this set has no intervals of its own; choose another relaxation, such as 'expression'"
         )
-    n = len(model.expressions)  # expressions of looks come behind those of single steps
+    n = len(model.expressions)  # expressions of observations come behind those of single steps
     lower, upper = bounds.intervals
     return _interval_mdp(model, lower[:n], upper[:n])
 
@@ -100,17 +100,17 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     return replace(imdp, region=seen_from(polytope, model.expressions, imdp.lower, imdp.upper))
 
 
-def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
-    """Return a relaxation that also allows for rows that are off from its own by at most a misfit.
+def tolerating(imdp: IntervalMDP, model_tolerance: float) -> IntervalMDP:
+    """Return a relaxation that also allows for rows that are off from its own by at most a model tolerance.
 
     No probability differs by more than the total variation. So such rows are within the intervals widened by it, and
     points of a region are given up.
     """
-    if misfit == 0:
+    if model_tolerance == 0:
         return imdp
     # no probability of a row is off by more than its total variation
-    lower, upper = map(read_only, widened(imdp.lower, imdp.upper, misfit))
-    return replace(imdp, lower=lower, upper=upper, region=None, misfit=misfit)
+    lower, upper = map(read_only, widened(imdp.lower, imdp.upper, model_tolerance))
+    return replace(imdp, lower=lower, upper=upper, region=None, model_tolerance=model_tolerance)
 
 
 @singledispatch

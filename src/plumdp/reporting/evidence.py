@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.cut_offs import WHAT_TO_DO, CutStep, told
+from plumdp.data.censoring import WHAT_TO_DO, CensoredStep, told
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.plots.draw import cells_in
@@ -36,7 +36,7 @@ from plumdp.result.printing import outward
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10
-_MOST_STEPS = 24  # in which runs are cut off
+_MOST_STEPS = 24  # in which runs are censored
 _PANELS = 12  # of residuals
 _CELLS = 60  # values of a variable in a picture of residuals
 _FAINT = 2.0  # nats: residuals with less are not shown
@@ -48,7 +48,7 @@ _BY_CHANCE = (
 _KINDS: dict[Kind, str] = {
     "matched": "a transition of the model: used",
     "last row": "the end of a run, which shows no step",
-    "cut off": "the end of a run, with an action whose outcome is not shown",
+    "censored": "the end of a run, with an action whose outcome is not shown",
     "copy": "the same run, step and values as another row: not counted again",
     "outside the table": "a state and action that do not occur in the data that made the table: not used",
     "unknown state": "the log shows a state that the model does not have",
@@ -82,20 +82,20 @@ def data(certificate: Certificate, findings: Findings) -> Section | None:
     kinds = [kind for kind in KINDS if report.rows[kind]]
     rows = [(kind, f"{report.rows[kind]:,}", _KINDS[kind], "; ".join(report.worst.get(kind, ()))) for kind in kinds]
     tables = [TableOf("data-table", "Rows of the log", header, rows, ("number",))]
-    if notable := report.cut_offs.notable():
+    if notable := report.censored_runs.notable():
         intro.append(sentence(f"{told(notable)}; {WHAT_TO_DO}"))
         tables.append(_cut_steps(notable))
     return Section("data", "The data", intro, tables=tables)
 
 
-def _cut_steps(steps: Sequence[CutStep]) -> TableOf:
-    """Return the steps in which many runs are cut off."""
+def _cut_steps(steps: Sequence[CensoredStep]) -> TableOf:
+    """Return the steps in which many runs are censored."""
     rows = [
         (f"{each.step}", f"{each.n_begun:,}", f"{each.n_cut:,}", f"{100 * each.n_cut / each.n_begun:.2g} %")
         for each in steps[:_MOST_STEPS]
     ]
-    header = ("step", "runs that began it", "cut off in it", "share")
-    return TableOf("cut-off-table", "Steps in which runs are cut off", header, rows, header)
+    header = ("step", "runs that began it", "censored in it", "share")
+    return TableOf("cut-off-table", "Steps in which runs are censored", header, rows, header)
 
 
 def _summary(report: IngestionReport) -> str:

@@ -176,8 +176,8 @@ def _rests_on(certificate: Certificate) -> list[str]:
         left_out = f"; {number_of(rejected, 'row')} of the log could not be used" if rejected else ""
         points.append(f"Data: {number_of(quality.steps, 'step')} of the system{left_out}.")
     facts = dict(certificate.page().facts)
-    if "elsewhere" in facts:
-        points.append(sentence(facts["elsewhere"]))
+    if "out_of_table" in facts:
+        points.append(sentence(facts["out_of_table"]))
     unknown = [name for name, _ in zip(certificate.rests_on.parameters, range(4), strict=False)]
     more = len(certificate.rests_on.parameters) - len(unknown)
     if unknown:
@@ -192,9 +192,9 @@ def _rests_on(certificate: Certificate) -> list[str]:
             "It is valid even if you looked at the data while collecting them and stopped when you liked; what was "
             "asked, and how, was decided before."
         )
-    if certificate.rests_on.misfit:
+    if certificate.rests_on.model_tolerance:
         points.append(
-            f"It allows for rows of the model that are off by {certificate.rests_on.misfit:g} in total variation."
+            f"It allows for rows that are off by {certificate.rests_on.model_tolerance:g} in total variation."
         )
     return points
 
@@ -231,15 +231,15 @@ class _Look:
 
 _LOOKS = {
     Status.CERTIFIED: _Look("certified", "✓", "Certified"),
-    Status.CONTRADICTED: _Look(
+    Status.REJECTED: _Look(
         "contradicted",
         "✗",
-        "Model contradicted",
+        "Model rejected",
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
         "do not rely on this policy",
     ),
     Status.PREMISES: _Look("contradicted", "✗", "Assumptions contradicted", warning="do not rely on this policy"),
-    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds still include the worst possible value."),
+    Status.INCONCLUSIVE: _Look("vacuous", "–", "Inconclusive", "These bounds still include the worst possible value."),
 }
 
 
@@ -255,11 +255,11 @@ _ONE_FOUND = _Look("vacuous", "–", "Nothing to compare", warning="one policy w
 
 def _look_of(certificate: Certificate) -> _Look:
     """Return the look of a certificate. For a comparison, it shows whether that is decided."""
-    told, is_claim = certificate.comparison.difference, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
+    told, is_claim = certificate.comparison.difference, certificate.status in (Status.CERTIFIED, Status.INCONCLUSIVE)
     if not told or not is_claim:
         return _LOOKS[certificate.status]
     lower, upper = python_value(told["difference"])
-    is_open = Standing.UNKNOWN in standings(lower, upper, told["margin"], direction=certificate.claim.direction)
+    is_open = Standing.INCONCLUSIVE in standings(lower, upper, told["margin"], direction=certificate.claim.direction)
     return _UNDECIDED if is_open else _LOOKS[Status.CERTIFIED]
 
 
@@ -350,7 +350,7 @@ def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:
     first = found.strategies[0].effect
     look = _LOOKS[Status.CERTIFIED] if any(each.best for each in found.strategies) else _NO_BEST
     look = _ONE_FOUND if len(found.strategies) == 1 else look
-    look = _LOOKS[Status.CONTRADICTED] if first.status == Status.CONTRADICTED else look
+    look = _LOOKS[Status.REJECTED] if first.status == Status.REJECTED else look
     return _page(first, front, look, [net_benefit_section(found)])
 
 

@@ -47,7 +47,7 @@ from plumdp.result.policy_table import PolicyTable, marks_of, read_policy
 _OPTIONS: Mapping[str, Any] = {
     "confidence_set": str,
     "events": bool,
-    "misfit": Share,
+    "model_tolerance": Share,
     "objectives": tuple[str, ...],
     "relaxation": Relaxation,
     "precision": Finite,
@@ -56,7 +56,7 @@ _OPTIONS: Mapping[str, Any] = {
     "memory": bool,
     "with_memory": tuple[bool, ...],
     "witness": bool,
-    "announced": tuple[Mapping[str, str], ...],
+    "prespecified": tuple[Mapping[str, str], ...],
 }
 _ANSWER = {"verdict": Verdict} | dict.fromkeys(("question", "sentence", "plain"), str)
 _COMPARISON = {"sentence": str, "names": tuple[str, str], "margin": Finite} | dict.fromkeys(

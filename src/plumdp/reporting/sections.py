@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumdp.base.json_values import python_value
-from plumdp.base.vocabulary import CONTRADICTIONS, Status, ToTry, findings_in
+from plumdp.base.vocabulary import REJECTIONS, Status, ToTry, findings_in
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.data.report import CONTRADICTING
 from plumdp.model.language.words import is_probability
@@ -142,7 +142,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         f"Confidence set: {facts['confidence set']}.",
         f"Relaxation: {facts['relaxation']}.",
     ]
-    points += [f"Left the table: {facts['elsewhere']}."] if "elsewhere" in facts else []
+    points += [f"Left the table: {facts['out_of_table']}."] if "out_of_table" in facts else []
     if "jointly" in facts:
         points.append(f"This certificate {facts['jointly']}.")
     rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.how.budget]
@@ -161,7 +161,7 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
         return None
     why = [sentence(text) for text in texts if not isinstance(text, ToTry)]
     notes = [f"What to try: {text.action}." for text in texts if isinstance(text, ToTry)]
-    title = "Why the model is contradicted" if certificate.status == Status.CONTRADICTED else "Why"
+    title = "Why the model is contradicted" if certificate.status == Status.REJECTED else "Why"
     return Section("why", title, points=why, notes=notes)
 
 
@@ -309,7 +309,7 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
 
 def limits(certificate: Certificate, findings: Findings) -> list[str]:
     """Return the sources of uncertainty of what the model says, largest first."""
-    if certificate.status in CONTRADICTIONS or certificate.claim.ground != Ground.ROWS:
+    if certificate.status in REJECTIONS or certificate.claim.ground != Ground.ROWS:
         return []
     parts = _parts_of_gap(certificate)
     parts += _tighter(certificate, findings.ladder)
@@ -327,8 +327,8 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
         keyword = 'confidence_set="interval", on the command line --confidence-set interval'
         parts.append(f"The likelihood ignores {certificate.how.not_in_likelihood}.")
         parts.append(f"On new data, bounds may be tighter with {keyword}.")
-    if certificate.rests_on.misfit:
-        off = f"The bounds allow for rows that are off by {certificate.rests_on.misfit:g}"
+    if certificate.rests_on.model_tolerance:
+        off = f"The bounds allow for rows that are off by {certificate.rests_on.model_tolerance:g}"
         parts.append(f"{off}: this costs width that no amount of data wins back.")
     if certificate.rests_on.jointly:
         others = (

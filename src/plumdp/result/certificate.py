@@ -50,7 +50,7 @@ class Certificate:
 
     @property
     def status(self) -> Status:
-        """What is claimed: "certified", "nothing certified", or what the data contradict."""
+        """What is claimed: "certified", "inconclusive", or what the data contradict."""
         return self.claim.status
 
     @property

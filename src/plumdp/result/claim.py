@@ -23,8 +23,8 @@ from plumdp.result.rungs import Ground, Rung
 class Claim:
     """With the given confidence the value of the policy lies between ``lower`` and ``upper``, if the premises hold.
 
-    ``status`` is "certified"; "nothing certified" if the bound that the policy was chosen for does not exclude the
-    worst value there can be, or, for a policy of your own, neither bound excludes any value; or "model contradicted" if
+    ``status`` is "certified"; "inconclusive" if the bound that the policy was chosen for does not exclude the
+    worst value there can be, or, for a policy of your own, neither bound excludes any value; or "model rejected" if
     no point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says
     which expressions disagree. ``guarantee`` says what the confidence itself rests on.
 
@@ -95,12 +95,12 @@ class Claim:
             value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}{steps}"
             who = f"If the model is right, the {subject}" if self.is_after_runs else f"The {subject}"
             return f"{who} {value} with confidence {share}."
-        if self.status == Status.CONTRADICTED:
-            return f"MODEL CONTRADICTED: {self.contradiction}, the {subject} lies {between} with confidence {share}."
+        if self.status == Status.REJECTED:
+            return f"MODEL REJECTED: {self.contradiction}, the {subject} lies {between} with confidence {share}."
         if self.reason:
-            return f"Nothing certified: {self.reason}."
+            return f"Inconclusive: {self.reason}."
         worst = low if self.direction == "max" else high
-        return f"Nothing certified: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
+        return f"Inconclusive: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class RestsOn:
     parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
     provenance: Mapping[str, Any]  # texts
     data_quality: DataQuality | None = None  # what became of the rows of the log
-    misfit: Share = 0.0  # how far every row may be off from the model, in total variation
+    model_tolerance: Share = 0.0  # how far every row may be off from the model, in total variation
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
 
     @property
@@ -182,7 +182,7 @@ def contradicted(claim: Claim, how: How, rests_on: RestsOn) -> Claim:
         why = f"{number_of(rows, 'row')} of the data {show} what the model says cannot happen"
     elif not claim.claims_bounds:
         why = next(iter(findings_in(claim.reason)), "")
-    elif claim.status == Status.CONTRADICTED:
+    elif claim.status == Status.REJECTED:
         why = "no parameters explain the data. Without its expressions, on the graph alone"
         if how.is_of_table:
             why = "no table explains the data. On the graph alone, without ties"

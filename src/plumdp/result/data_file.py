@@ -75,12 +75,12 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         "labels": list(model.labels),
         "rewards": list(model.rewards),
         "learned": [None if r.learned is None else _terms(r.learned) for r in model.rewards.values()],
-        "elsewhere": _given(model),
+        "out_of_table": _given(model),
         "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
         "n_free": model.expressions.n_free,
-        "looks": [gaps_of(model), model.counted.ends],
+        "observations": [gaps_of(model), model.counted.ends],
         **words_of(counts),
     }
     text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -143,7 +143,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     graph, expression = _graph(about, arrays, len(polynomials) + n_free)
     declared, space = (space_from(*terms) for terms in about["spaces"])
     none: list[Any] = [None] * len(about["rewards"])
-    learned, given = about.get("learned", none), about.get("elsewhere") or none
+    learned, given = about.get("learned", none), about.get("out_of_table") or none
     rewards = {
         name: RewardStructure(
             arrays.get(f"state reward {i}"),
@@ -166,14 +166,14 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     errors = [str(issue) for issue in validate(model) if issue.severity == "error"]
     if errors:
         raise ModelError(errors[0])
-    gaps, ends = (tuple(map(int, each)) for each in about.get("looks", ((), ())))
+    gaps, ends = (tuple(map(int, each)) for each in about.get("observations", ((), ())))
     return looked_at(model, gaps, ends) if gaps else model
 
 
 def _given(model: ParametricMDP) -> list[list[str] | None] | None:
     """Return the bounds for steps outside of a table; infinity has no number in JSON."""
     ends = [
-        None if each.elsewhere is None else [repr(float(end)) for end in each.elsewhere]
+        None if each.out_of_table is None else [repr(float(end)) for end in each.out_of_table]
         for each in model.rewards.values()
     ]
     return ends if any(ends) else None

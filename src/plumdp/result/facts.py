@@ -21,8 +21,8 @@ _OF_TABLES = {
 def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
     """Return the facts behind a claim, those of every claim from the same data among them."""
     report = None if rests_on.data_quality is None else rests_on.data_quality.report
-    left = f"{report.departures}; bounds take the worst and the best" if report and report.elsewhere else ""
-    found = [*([("elsewhere", left)] if left else []), ("objective", claim.objective)]
+    left = f"{report.departures}; bounds take the worst and the best" if report and report.out_of_table else ""
+    found = [*([("out_of_table", left)] if left else []), ("objective", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
     found += rung_facts(claim.rungs)
@@ -39,8 +39,13 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
         found.append(("left out", f"{how.left_out}; the bounds hold, and could be narrower"))
     if rests_on.jointly:
         found.append(("jointly", _company(len(rests_on.jointly))))
-    if rests_on.misfit:
-        found.append(("misfit", f"the bounds allow for rows that are off by {rests_on.misfit:g} in total variation"))
+    if rests_on.model_tolerance:
+        found.append(
+            (
+                "model_tolerance",
+                f"the bounds allow for rows that are off by {rests_on.model_tolerance:g} in total variation",
+            )
+        )
     if rests_on.parameters:
         boxes = rests_on.parameters.items()
         box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
@@ -96,7 +101,7 @@ def _said(rung: Rung) -> str:
     if rung.is_claim:
         between = f"between {outward(rung.lower, -1)} and {outward(rung.upper, 1)}"
         return f"if it is right, {between}" if rung.ground == Ground.ROWS else f"{between}, whatever the model says"
-    is_rejected = rung.status == Status.CONTRADICTED
+    is_rejected = rung.status == Status.REJECTED
     return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"
 
 
@@ -105,7 +110,7 @@ def verdict(claim: Claim, rests_on: RestsOn, beside: Beside) -> tuple[str, str]:
     if beside.p_value is None or rests_on.absence:
         return "" if beside.p_value is None else "nothing was tested, as there are no data", ""
     error, status = 1 - claim.confidence, claim.rungs[-1].status if claim.rungs else claim.status
-    return verdict_on_model(beside.p_value, status, error, rests_on.misfit, beside.visible_error)
+    return verdict_on_model(beside.p_value, status, error, rests_on.model_tolerance, beside.visible_error)
 
 
 def _relaxation_in_words(how: How) -> str:

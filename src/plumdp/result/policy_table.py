@@ -15,7 +15,7 @@ from plumdp.base.edge import read_whole, write_rows
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.base.json_values import parsed
 from plumdp.data.observing import Observe, Places
-from plumdp.model.graph import ELSEWHERE, FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.graph import OUT_OF_TABLE, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import action_column, policy_by_name, share_column
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import as_choices, check_policy, likeliest
@@ -45,7 +45,7 @@ class PolicyTable:
         A choice for each state, or a probability for each choice: then ``weights`` has these, and ``choice`` the
         likeliest ones.
     chosen_by
-        Marks of the data whose certificate the policy comes from, which it cannot be announced to.
+        Marks of the data whose certificate the policy comes from, which it cannot be pre-specified to.
 
     See Also
     --------
@@ -217,7 +217,7 @@ class PolicyTable:
         """Whether each state has actions of the model, and not just the one of states that a table does not know."""
         graph = self.graph
         names = np.array(graph.action_names, dtype=object)[graph.action[graph.first_choice[:-1]]]
-        found = np.asarray((names != ELSEWHERE) | (np.diff(graph.first_choice) > 1), dtype=np.bool_)
+        found = np.asarray((names != OUT_OF_TABLE) | (np.diff(graph.first_choice) > 1), dtype=np.bool_)
         return found if found.any() else ~found
 
     def by_state(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -269,7 +269,7 @@ class PolicyTable:
         """The policy as rules in one line, of which the first that fits says the action; empty if they are many."""
         if len(self) > _FEW_STATES or self.tree.n_comparisons > _FEW_RULES:
             return ""
-        rules = [rule for rule in self.to_rules().splitlines()[1:] if not rule.endswith(f": {ELSEWHERE}")]
+        rules = [rule for rule in self.to_rules().splitlines()[1:] if not rule.endswith(f": {OUT_OF_TABLE}")]
         return "" if any(rule.endswith(":") for rule in rules) else "; ".join(rules)
 
     def to_rules(self) -> str:

@@ -114,28 +114,28 @@ def shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
 
 
 def verdict_on_model(
-    p_value: float, status: Status, error: float, misfit: float, visible_error: float | None = None
+    p_value: float, status: Status, error: float, model_tolerance: float, visible_error: float | None = None
 ) -> tuple[str, str]:
     """Return the meaning of a p-value for the model, in words, and the evidence; what is contradicted was decided.
 
     Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
     that tests have beside them is smaller than the error. Rows that may be off may be off at some times only, so that
-    with a misfit no test looks at changes over time.
+    with a model tolerance no test looks at changes over time.
 
     >>> "".join(verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0))
     'the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid at any time)'
     """
-    text, untested = f"p = {outward(p_value, 1, 2)}", "; with a misfit, changes over time are not tested"
-    if misfit and p_value <= error:
+    text, untested = f"p = {outward(p_value, 1, 2)}", "; with a model tolerance, changes over time are not tested"
+    if model_tolerance and p_value <= error:
         return "no parameters explain the data", f" ({text}); the bounds allow for rows that are off{untested}"
-    if status == Status.CONTRADICTED:
+    if status == Status.REJECTED:
         unseen = ", though no test of a row or a drift shows it" if p_value > _DOUBT else ""
         return f"no parameters explain the data{unseen}", f" ({text})"
     if p_value <= _DOUBT:
         look = "but not enough to reject it; plumdp check-model says where to look"
-        return "some doubt whether the model is right", f" ({text}), {look}{untested if misfit else ''}"
+        return "some doubt whether the model is right", f" ({text}), {look}{untested if model_tolerance else ''}"
     sign = f"the data show no sign that the model is wrong{hidden(visible_error)}"
-    return sign, f" ({weak_evidence(p_value)}){untested if misfit else ''}"
+    return sign, f" ({weak_evidence(p_value)}){untested if model_tolerance else ''}"
 
 
 def hidden(visible_error: float | None) -> str:

@@ -18,7 +18,7 @@ class Ground(StrEnum):
     """What a rung rests on, from weak premises to strong ones; each is equal to its text."""
 
     WHOLE_RUNS = "whole runs"  # runs are alike, and followed the policy
-    LIFE_TABLE = "life table"  # besides, they were cut off independently of everything in them
+    LIFE_TABLE = "life table"  # besides, they were censored independently of everything in them
     ROWS = "rows"  # where a step leads depends on state and action alone, or on parameters, too
 
     def __repr__(self) -> str:  # not an assignment, which Sphinx cannot print as a default

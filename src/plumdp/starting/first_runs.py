@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, in_line
-from plumdp.data.cut_offs import MOST, WHAT_TO_DO, CutOffs, told
+from plumdp.data.censoring import MOST, WHAT_TO_DO, CensoredRuns, told
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
@@ -38,7 +38,7 @@ from plumdp.starting.roles import (
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
-_FEW_CUT_OFF = 0.25  # of the first runs: the others then are hardly half, from where on it has to be said
+_FEW_CENSORED = 0.25  # of the first runs: the others then are hardly half, from where on it has to be said
 _MARKS = re.compile(r'["\\\n]')  # that formulas do not take in names
 _BLANKS = ("na", "n/a", "nan", "null", "-", "--", "?", "??")  # texts for what is missing
 _FORGOTTEN = "what it is now says nothing about what it is next"
@@ -116,7 +116,7 @@ class FirstRunsLook:
             self._note_arms(acting, used)
         maybe = self._maybe(valued) if valued and not reward[0] else ("", "")
         closed = self._closed(chosen)
-        cut = self._cut_off(acting, in_log)
+        cut = self._censoring(acting, in_log)
         if in_log or not found_end:
             self._note_ends(in_log)
         begins = self._initial(chosen, initial)
@@ -130,7 +130,7 @@ class FirstRunsLook:
             "within": length,
             "reward": self._never_below_0(reward[1], reward[0]) if reward[0] else ("", ""), "maybe": maybe,
             "steps": steps,
-            "last": last or self._last(chosen, begins), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
+            "last": last or self._last(chosen, begins), "censoring": cut, "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
 
     def _maybe(self, valued: Sequence[str]) -> tuple[str, str]:
@@ -231,7 +231,7 @@ class FirstRunsLook:
         first, second, *_ = sorted((str(arm) for arm, *_ in seen), key=lambda arm: (arm, len(arm)))
         chance = next((each.name for each in self._profiles if each.is_chance), "")
         columns = [f"arm={used[0]}", *([f"chance={chance}"] if chance else [])]
-        say = ["--policy", first, "--against", second, "--announced", *(w for c in columns for w in ("--column", c))]
+        say = ["--policy", first, "--against", second, "--prespecified", *(w for c in columns for w in ("--column", c))]
         self._facts.append(
             (
                 "arms",
@@ -554,7 +554,7 @@ class FirstRunsLook:
         ]
         return max(found, default=(0, ""))[1]
 
-    def _cut_off(self, acting: str, in_log: str) -> str | None:
+    def _censoring(self, acting: str, in_log: str) -> str | None:
         """Return that ends of runs have nothing to do with their last outcomes, if most have an action at their end."""
         if not self._order or self._after:  # each row shows its outcome
             return None
@@ -562,7 +562,7 @@ class FirstRunsLook:
         ended = f"coalesce({self._look.sql('', in_log)}, FALSE)" if in_log else "FALSE"
         last = f"SELECT {acts} AND NOT {ended} AS is_cut, lead(1) OVER ({self._order}) IS NULL AS is_last FROM {{rows}}"
         ((share,),) = self._look.rows(f"SELECT avg(is_cut::INTEGER) FROM ({last}) WHERE is_last")
-        if not share or share <= _FEW_CUT_OFF:
+        if not share or share <= _FEW_CENSORED:
             return None
         ends = (
             f"{100 * share:.3g} % of runs end before the outcome of their last action, for reasons that have nothing to"
@@ -578,8 +578,8 @@ class FirstRunsLook:
         length, last = f"count(*) OVER (PARTITION BY {quoted(self._run)})", f"lead(1) OVER ({self._order}) IS NULL"
         rows = f"SELECT least({length} - 1, {MOST}) AS length, {is_cut} AS is_cut, {last} AS is_last FROM {{rows}}"
         found = self._look.rows(f"SELECT length, is_cut, count(*) FROM ({rows}) WHERE is_last GROUP BY ALL")
-        if notable := CutOffs.of(*map(np.array, zip(*found, strict=True))).notable():
-            self._facts.append(("cut off", f"{told(notable)}; {WHAT_TO_DO}"))
+        if notable := CensoredRuns.of(*map(np.array, zip(*found, strict=True))).notable():
+            self._facts.append(("censored", f"{told(notable)}; {WHAT_TO_DO}"))
 
     def _initial(self, states: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state in which all of the first runs begin, or the given one; without runs, the usual state."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, visible
-from plumdp.base.vocabulary import CutOff, Order, Remembered
+from plumdp.base.vocabulary import Censoring, Order, Remembered
 from plumdp.data.columns import named
 from plumdp.data.log import Log
 from plumdp.data.log_models import action_name, model_from_log
@@ -50,7 +50,7 @@ class Start:
     reward: tuple[str, str] = ("", "")  # "cost" or "reward", and the column
     maybe: tuple[str, str] = ("", "")  # the same of a column that may be one
     steps: str | None = None
-    cut_off: CutOff | None = None
+    censoring: Censoring | None = None
     order: Order | None = None  # what came first, if it is known
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
@@ -83,10 +83,10 @@ class Start:
     def model(self) -> ParametricMDP:
         """The table: states, actions and successors of the first runs, with unknown rows."""
         first, rewards = self._log.first(self.first, **self._part), dict[str, Any]()
-        elsewhere: dict[str, tuple[float, float]] = {}
+        out_of_table: dict[str, tuple[float, float]] = {}
         ends = state_formula(self.end) if self.end else None
         if self.reward[1]:
-            means, elsewhere = self._means
+            means, out_of_table = self._means
             rewards = {self.reward[0]: _by_choice(means, ends)}
         return model_from_log(
             first,
@@ -97,7 +97,7 @@ class Start:
             ends=ends,
             labels={"goal": state_formula(self.goal)} if self.goal else None,
             choice_rewards=rewards,
-            elsewhere={} if self.closed else elsewhere,
+            out_of_table={} if self.closed else out_of_table,
             closed=self.closed,
         )
 
@@ -125,7 +125,7 @@ class Start:
             states=self.states,
             actions=self.actions,
             steps=self.steps,
-            cut_off=self.cut_off,
+            censoring=self.censoring,
             order=self.order,
             on_unmatched="report",
             known=self.known,
@@ -204,7 +204,7 @@ class Start:
             "steps": self.steps or "",
             "remember": self.remember or "",
             "known": [*self.known],
-            "cut-off": self.cut_off or "",
+            "censoring": self.censoring or "",
             "order": self.order or "",
             "keep-going": True,
             "table": [f"{name}={value}" for name, value in self.table.items()],

@@ -17,7 +17,7 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
-from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.views import ties_rows
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import NOTHING_FITS, Conflict
@@ -142,7 +142,7 @@ def row_intervals(
 def counted_rows(model: ParametricMDP, is_asked: BoolArray | None = None) -> BoolArray:
     """Return which rows are asked for, unknown, and counted (n_rows): of what happens elsewhere nothing ever is."""
     is_counted = model.is_free_row.copy() if is_asked is None else model.is_free_row & is_asked
-    elsewhere = elsewhere_of(model)
-    if elsewhere is not None:
-        is_counted[model.rows.number[model.graph.first_choice[elsewhere]]] = False
+    out_of_table = out_of_table_of(model)
+    if out_of_table is not None:
+        is_counted[model.rows.number[model.graph.first_choice[out_of_table]]] = False
     return is_counted

@@ -15,7 +15,7 @@ from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_p
 from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
-from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
+from plumdp.confidence.likelihood import PRESPECIFIED, guarantee_of
 from plumdp.confidence.sets import MEMORY, OF_SET, TESTS, Counted, Evidence, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
@@ -35,15 +35,15 @@ from plumdp.tables.values import estimate_value, value_bounds
 
 _BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
 _GIVEN = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
-NOT_ANNOUNCED = WhyNot(
-    "bets are placed on policies that the first data name, and on those that you announce, chosen before looking at "
+NOT_PRESPECIFIED = WhyNot(
+    "bets are placed on policies that the first data name, and on those that you pre-specify, chosen before looking at "
     "these data or from those before the first bets only",
-    code="not announced",
+    code="not pre-specified",
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Announced:
+class Prespecified:
     """A policy that bets are placed on, the question whose value they are about, and their errors."""
 
     question: Question
@@ -59,7 +59,7 @@ class Announced:
 
 @dataclass(frozen=True, eq=False)
 class TableSet:
-    """Intervals of the probabilities of all rows, and what bets on the values of announced policies need.
+    """Intervals of the probabilities of all rows, and what bets on the values of pre-specified policies need.
 
     The intervals hold for all policies. Bets are made for the policy that was given with a question, or for a few that
     the pilot names. All of it holds at once with probability at least 1 - ``error``.
@@ -70,13 +70,13 @@ class TableSet:
     error: float
     guarantee: Guarantee
     moments: BetMoments | None  # what had been seen when bets were placed; None if there are none
-    announced: tuple[Announced, ...] = ()
+    prespecified: tuple[Prespecified, ...] = ()
     rests_on: tuple[str, ...] = ()
     conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
 
-    def about(self, question: Question, *, differences: bool = False) -> list[Announced]:
+    def about(self, question: Question, *, differences: bool = False) -> list[Prespecified]:
         """Return the policies that bets were placed on for a question, on their values or on differences."""
-        found = (each for each in self.announced if each.question.digest == question.digest)
+        found = (each for each in self.prespecified if each.question.digest == question.digest)
         return [each for each in found if (each.less is not None) == differences]
 
     @property
@@ -93,7 +93,7 @@ class TableSet:
         """Return none, as there are no parameters."""
         return ()
 
-    def widened(self, misfit: float) -> None:
+    def widened(self, model_tolerance: float) -> None:
         """Return None: rows that are unknown cannot be off."""
 
     @property
@@ -103,9 +103,9 @@ class TableSet:
         texts = (
             f"{'the value' if each.less is None else 'a difference in the value'} of "
             f"{each.question.objective.text or 'the objective'}"
-            for each in self.announced
+            for each in self.prespecified
         )
-        return tuple(Direction(nothing, each.policy, text) for each, text in zip(self.announced, texts, strict=True))
+        return tuple(Direction(nothing, each.policy, text) for each, text in zip(self.prespecified, texts, strict=True))
 
 
 @enclose.register
@@ -115,7 +115,7 @@ def _region(found: TableSet, *_: object) -> Region | Conflict:
 
 
 def table_evidence(given: Counted) -> Evidence:
-    """Return the evidence of counts about a table: intervals of all rows, and bets on announced values."""
+    """Return the evidence of counts about a table: intervals of all rows, and bets on pre-specified values."""
     known = {"is_asked": bool(given.questions), "has_contexts": bool(given.counts.contexts)}
     budget = given.divided(table_budget(given.counts.pilot, **known))
     error = budget.error_of_set(given.error)
@@ -170,19 +170,19 @@ def table_set(
     moments = None if first is None else moments_of(model, counts, counts.pilot, first)
     if first is None or moments is None:
         return plain
-    is_given = any("given" in question.announced.values() for question in questions)
+    is_given = any("given" in question.prespecified.values() for question in questions)
     return replace(
         plain,
         guarantee=guarantee_of(counts),
         moments=moments,
-        announced=tuple(_announced(counts.pilot, first, moments, questions, budget, error)),
-        rests_on=(pilot_assumption(counts.pilot, first), ANNOUNCED, *((_GIVEN,) if is_given else ())),
+        prespecified=tuple(_prespecified(counts.pilot, first, moments, questions, budget, error)),
+        rests_on=(pilot_assumption(counts.pilot, first), PRESPECIFIED, *((_GIVEN,) if is_given else ())),
     )
 
 
-def _announced(
+def _prespecified(
     pilot: Pilot, first: int, moments: BetMoments, questions: Sequence[Question], budget: ErrorBudget, error: float
-) -> Iterator[Announced]:
+) -> Iterator[Prespecified]:
     """Yield the policies that bets are placed on: those that were given, and candidates that the pilot names."""
     n_pilots = 1 if pilot.is_planned else max(pilot.n_pilots, N_TABLE_PILOTS)  # also of data that were read for others
     of_question = equal_parts(equal_parts(error, n_pilots), len(questions))
@@ -203,11 +203,11 @@ def _announced(
         for policy, *errors in zip(
             policies, favoured_parts(of_one, len(policies)), favoured_parts(of_pair, len(policies)), strict=True
         ):
-            yield Announced(question, policy, _errors(budget, errors[0]))
+            yield Prespecified(question, policy, _errors(budget, errors[0]))
             if rival is not None:
-                yield Announced(question, policy, _errors(budget, errors[1]), rival)
+                yield Prespecified(question, policy, _errors(budget, errors[1]), rival)
         if rival is not None:
-            yield Announced(question, rival, _errors(budget, of_one))
+            yield Prespecified(question, rival, _errors(budget, of_one))
 
 
 def _choices(question: Question, policy: Policy | None) -> npt.NDArray[Any] | None:
@@ -255,21 +255,21 @@ def bounds_by_bets(
     if found.moments is None:
         return WhyNot("no bets were placed, as the order of the data is not known")
     orders = (policies, policies[::-1])  # bounds on a difference are those of the turned one, turned
-    announced = [
+    prespecified = [
         each
         for each in found.about(question, differences=len(policies) > 1)
         if any(all(map(np.array_equal, each.policies, order)) for order in orders)
     ]
-    if not announced:
-        return NOT_ANNOUNCED
-    best = max(announced, key=lambda each: each.errors.of_side)
+    if not prespecified:
+        return NOT_PRESPECIFIED
+    best = max(prespecified, key=lambda each: each.errors.of_side)
     about = best.errors, question.model, question.objective
     proof = value_bounds(found.moments, *about, *((policy, *bounds_on(policy)) for policy in best.policies))
     is_turned = not np.array_equal(best.policy, policies[0])
     return replace(proof, lower=-proof.upper, upper=-proof.lower) if is_turned and isinstance(proof, Proof) else proof
 
 
-def announced_policies(evidence: Evidence, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:
+def prespecified_policies(evidence: Evidence, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:
     """Return the policies that bets were placed on for a question, and estimates of their values by all data.
 
     The sign of an estimate is such that larger ones are better, and the best comes first. If there is none, it is

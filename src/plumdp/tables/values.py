@@ -27,7 +27,7 @@ from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
-from plumdp.model.unmodelled_exits import places_elsewhere
+from plumdp.model.unmodelled_exits import places_out_of_table
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled import kernels
 from plumdp.solver.coupled.bounds import Proof
@@ -102,7 +102,7 @@ def chain_of_policy(
     asked = objective.n_steps is not None and Trait.STEPS, is_average and Trait.AVERAGE
     if no_bets := why_not(Trait.TABLE_BETS, *asked):
         return WhyNot(no_bets)
-    nature, reduced = places_elsewhere(model), reduce(Problem(model, objective, policy))
+    nature, reduced = places_out_of_table(model), reduce(Problem(model, objective, policy))
     problem = reduced.problem
     assert problem.policy is not None
     chain = policy_chain(problem.mdp, problem.policy, problem.objective)
@@ -131,7 +131,7 @@ def value_bounds(
     If runs may leave the table, the ends are those of two chains, each with bets on its rows, and the lower end of a
     difference has the first policy at its worst outside, and the second at its best.
     """
-    sides = (-1, 1) if len(places_elsewhere(model)) else (-1,)
+    sides = (-1, 1) if len(places_out_of_table(model)) else (-1,)
     errors = replace(errors, rows=equal_parts(errors.rows, len(sides)), ball=equal_parts(errors.ball, len(sides)))
     found = list[TableBounds]()
     for side in sides:
@@ -236,7 +236,7 @@ def normal_values(question: Question, seen: FloatArray, *policies: npt.NDArray[A
     If runs may leave the table, it is that at its least and at its most. There are none where there are no chains.
     """
     model, found = question.model, []
-    for side in (-1, 1) if len(places_elsewhere(model)) else (-1,):
+    for side in (-1, 1) if len(places_out_of_table(model)) else (-1,):
         made = _chains(model, question.objective, policies, side)
         if isinstance(made, WhyNot):
             return []

@@ -1,6 +1,6 @@
 """Finds polynomials that are close to the values of a chain on a cube, and margins between them and the values.
 
-All of it is a proposal, in floats: also how much rows that are off by a misfit change what follows in one step. The
+All of it is a proposal, in floats: also how much rows that are off by a tolerance change what follows in one step. The
 checker decides.
 """
 
@@ -55,26 +55,26 @@ class Expansion:
 
 
 def expand(
-    chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False, misfit: float = 0.0
+    chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False, model_tolerance: float = 0.0
 ) -> Expansion | None:
     """Return an expansion of the values about the centre of a cube, or None if margins are not finite.
 
     ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters. If rows may be off by a
-    ``misfit``, there are two, of the chains in which each row loses most, and gains most, by it.
+    ``model_tolerance``, there are two, of the chains in which each row loses most, and gains most, by it.
     """
     if chain.kind == "average":
-        return _expand_average(chain, enclosure, degree, misfit)
+        return _expand_average(chain, enclosure, degree, model_tolerance)
     matrices, earned = step_matrices(chain, enclosure, with_others=False)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
     zero, radius = (0,) * k, radius_of(enclosure)
-    ranges = Ranges(chain, misfit, radius)
+    ranges = Ranges(chain, model_tolerance, radius)
     solved = _expanded(matrices, earned, n, k, degree)
     if solved is None:
         return None
     (found, solve), sides = solved, [solved[0]]
-    if misfit:
+    if model_tolerance:
         moved = (ranges.moved(found[zero], matrices, earned, side, zero) for side in (-1, 1))
         sides = [each[0] for each in (_expanded(*both, n, k, degree) for both in moved) if each is not None]
         if len(sides) < 2:
@@ -89,7 +89,7 @@ def expand(
     if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
         return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
     below, above = (np.stack(list(each.values()), axis=1) for each in (sides[0], sides[-1]))
-    return Expansion(degree, below, margins, left, above=above if misfit else None)
+    return Expansion(degree, below, margins, left, above=above if model_tolerance else None)
 
 
 def radius_of(enclosure: Enclosure) -> float | None:
@@ -124,20 +124,20 @@ def _expanded(
     return found, solve
 
 
-def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: float) -> Expansion | None:
+def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, model_tolerance: float) -> Expansion | None:
     """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
     matrices, earned = step_matrices(chain, enclosure, with_others=False)
     n, k, start = len(chain.open), enclosure.dimension, chain.open.index(chain.initial)
     zero, radius = (0,) * k, radius_of(enclosure)
-    ranges = Ranges(chain, misfit, radius)
+    ranges = Ranges(chain, model_tolerance, radius)
     found = _averaged(matrices, earned, n, k, degree, start)
     if found is None:
         return None
     sides = [found]
-    if misfit:
+    if model_tolerance:
         moved = (ranges.moved(found[0][zero], matrices, earned, side, zero) for side in (-1, 1))
         sides = [each for each in (_averaged(*both, n, k, degree, start) for both in moved) if each is not None]
-    if len(sides) < (2 if misfit else 1):
+    if len(sides) < (2 if model_tolerance else 1):
         return None
     high = [sizes_of(_high(u, matrices, earned, degree), n, radius) + ranges.beyond(u) for u, _ in sides]
     margin = max(float(each.max()) for each in high) * (1 + _SPARE)
@@ -146,7 +146,7 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: flo
     functions, of_above = (np.stack(list(each.values()), axis=1) for each in (below, above))
     if not (np.isfinite(functions).all() and np.isfinite(of_above).all()):
         return None
-    more = {"above": of_above, "above_average": g_above} if misfit else {}
+    more = {"above": of_above, "above_average": g_above} if model_tolerance else {}
     return Expansion(degree, functions, np.array([margin]), np.zeros(n), g_below, **more)
 
 
@@ -312,12 +312,12 @@ def needed_of(wanted: Wanted, chains: Sequence[Chain]) -> tuple[float, float]:
 
 
 class Ranges:
-    """The successors of open states, and what their values differ by, times the misfit and the discount."""
+    """The successors of open states, and what their values differ by, times the model tolerance and the discount."""
 
-    def __init__(self, chain: Chain, misfit: float, radius: float | None) -> None:
+    def __init__(self, chain: Chain, model_tolerance: float, radius: float | None) -> None:
         self.radius = radius
         place = {node: i for i, node in enumerate([*chain.open, *chain.known])}
-        self._size = misfit * float(chain.discount.p) / float(chain.discount.q)
+        self._size = model_tolerance * float(chain.discount.p) / float(chain.discount.q)
         self._n, self._known = len(chain.open), np.array([float(chain.known[node].p) for node in chain.known])
         rows = [[place[successor] for successor in step.successors] for _, step in chain.open_steps()]
         self._counts = np.array([*map(len, rows)], dtype=np.int64)
@@ -341,7 +341,7 @@ class Ranges:
         side: int,
         zero: Exponents,
     ) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
-        """Return the steps of the chain whose rows lose (-1) or gain (1) the misfit, and what they earn.
+        """Return the steps of the chain whose rows lose (-1) or gain (1) the model tolerance, and what they earn.
 
         It goes from the successor with most to the one with least, as they are at the centre, or back.
         """

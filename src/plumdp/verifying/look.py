@@ -29,7 +29,7 @@ from plumdp_verify.claim import Claim, read_claim
 from plumdp_verify.reading import Part, Rejected, require
 
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
-_LEARNING = ("confidence_set", "misfit")
+_LEARNING = ("confidence_set", "model_tolerance")
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of all parameters to a model, which is read with these in their place."""
@@ -117,40 +117,40 @@ class Look:
         return learn(
             self.own.model,
             self.own.counts,
-            objectives=self.announced(self.own.model),
+            objectives=self.prespecified(self.own.model),
             confidence=self.certificate["confidence"],
             **{name: options[name] for name in _LEARNING},
         )
 
     @property
     def _given(self) -> list[str]:
-        """The files of policies that may have been announced, as they have no text."""
+        """The files of policies that may have been pre-specified, as they have no text."""
         compared = self.certificate.get("comparison", {})
         files = [POLICY] * (self.certificate["options"]["policy"] == "given") + [RIVAL] * bool(compared)
         return files[::-1] if compared.get("policy") == "second" else files
 
     @property
-    def is_announced(self) -> bool:
-        """Whether the folder has all that was announced: each question's text, or the policies that it is about."""
+    def is_prespecified(self) -> bool:
+        """Whether the folder has all that was pre-specified: each question's text, or the policies that it is about."""
         options = self.certificate["options"]
-        if len({len(options[name]) for name in ("objectives", "with_memory", "announced")}) > 1:
+        if len({len(options[name]) for name in ("objectives", "with_memory", "prespecified")}) > 1:
             return False
         named = list(zip(options["objectives"], self._policies(), strict=True))
         has_all = bool(named) and all(text or names for text, names in named)
         return has_all and sum(len(names) for _, names in named) in (0, len(self._given))
 
     def _policies(self) -> Iterator[list[str]]:
-        """Yield which policies of each question were announced as files; practice is one in tables alone."""
+        """Yield which policies of each question were pre-specified as files; practice is one in tables alone."""
         options = self.certificate["options"]
         kept = ("given", PRACTICE) if SETS[options["confidence_set"]].is_of_tables else ("given",)
-        for text, announced in zip(options["objectives"], options["announced"], strict=True):
-            yield [name for name in ("policy", "against") if not text and announced.get(name) in kept]
+        for text, prespecified in zip(options["objectives"], options["prespecified"], strict=True):
+            yield [name for name in ("policy", "against") if not text and prespecified.get(name) in kept]
 
-    def announced(self, model: ParametricMDP) -> list[Question]:
-        """Return the questions that were announced, about a model."""
+    def prespecified(self, model: ParametricMDP) -> list[Question]:
+        """Return the questions that were pre-specified, about a model."""
         options, files, asked = self.certificate["options"], iter(self._given), list[Question]()
-        if not self.is_announced:
-            raise NotCompared("what was announced has no text, and is not a policy in the folder")
+        if not self.is_prespecified:
+            raise NotCompared("what was pre-specified has no text, and is not a policy in the folder")
         for text, memory, names in zip(options["objectives"], options["with_memory"], self._policies(), strict=True):
             question = ask(text or self.witness["claim"]["objective"], model, memory=memory)
             policies: dict[str, Any] = {name: np.asarray(self.policy(question, next(files))) for name in names}

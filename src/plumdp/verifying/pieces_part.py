@@ -58,7 +58,7 @@ class Writer:
     wanted: Sequence[Wanted]  # that of all policies last
     support: Sequence[Polynomial]  # in the parameters, which must be positive
     boundary: Boundary
-    misfit: float = 0.0
+    model_tolerance: float = 0.0
     n_pieces: int = 0
     work: float = 0.0  # about as many operations, so that a search ends on all machines alike
 
@@ -109,7 +109,7 @@ class Writer:
         """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
         found = []
         for chain, its in zip(self.chains, self.wanted, strict=False):
-            found.append(expand(chain, cube, degree, is_exact=its.is_exact, misfit=self.misfit))
+            found.append(expand(chain, cube, degree, is_exact=its.is_exact, model_tolerance=self.model_tolerance))
         if self.everything is not None:
             sign = 1 if (self.wanted[-1].upper < inf) != self.everything.complement else -1
             found.append(expand_all(self.everything, cube, degree, sign))
@@ -131,7 +131,7 @@ class Writer:
                 goals.append(Goal(polynomial, end + margin - room, margin))
         for f in self.support:
             moved = {e: as_float(c) for e, c in cube.transform(f, "").items()}
-            goals.append(Goal(moved, self.misfit + _POSITIVE, 0.0))
+            goals.append(Goal(moved, self.model_tolerance + _POSITIVE, 0.0))
         return goals
 
     def brackets(self, cube: Enclosure, goals: Sequence[Goal], depth: int, most: int) -> dict[str, Any] | None:

@@ -263,7 +263,7 @@ def check_directions(look: Look) -> None:
         weights = {i: float(weight_of_horizon(data, i, WITNESS)) for i in names}
     scales = {i: 1.0 if i == RENEWED else sqrt(-2 * log(w / 2 * bets["error"])) for i, w in weights.items()}
     stages = find_stages(table, counts, space)
-    found = {s: value_directions(look.announced(model), {})(stages[s].point) for s in {*chosen_anew(stages)}}
+    found = {s: value_directions(look.prespecified(model), {})(stages[s].point) for s in {*chosen_anew(stages)}}
     for s, (stage, chosen) in enumerate(zip(stages, chosen_anew(stages), strict=True)):
         gradients = np.array([direction.gradient for direction in found[chosen]])
         for side in (side for side in bets["list"] if s < side["until"]):

@@ -184,7 +184,7 @@ def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None)
 
 def _intervals(learned: Learned, found: ExpressionBounds, data: CountedRows | None, part: str) -> dict[str, Any]:
     """Return intervals of events. If rows may be off, they are from the trials of all rows, before widening."""
-    if not learned.misfit:
+    if not learned.model_tolerance:
         return intervals_part(learned.model, learned.counts, found, data, part)
     error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))
     lower, upper = tolerant_interval(found.successes, found.trials, equal_parts(error, len(found.events)))
@@ -255,7 +255,7 @@ def _likelihood(found: LevelSet) -> dict[str, Any] | None:
 
 
 def bets_part(pilot: Pilot | None, found: LinearConstraints) -> dict[str, Any] | None:
-    """Return the bets across the directions that were announced."""
+    """Return the bets across the directions that were pre-specified."""
     bets = found.bets
     if bets is None or pilot is None or not bets.n_directions:
         return None

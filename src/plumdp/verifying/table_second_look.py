@@ -117,10 +117,10 @@ def _outlook(pilot: npt.NDArray[Any], moments: BetMoments, witness: dict[str, An
 
 
 def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outlook: Outlook) -> None:
-    """Require that the policy was announced, or that the pilot names it."""
+    """Require that the policy was pre-specified, or that the pilot names it."""
     bets, options = look.witness["bets"], look.certificate["options"]
-    is_announced = options["policy"] == "given" and not all(options["objectives"])  # policies have no text
-    if is_announced and len(bets["shares"]) == 1:
+    is_prespecified = options["policy"] == "given" and not all(options["objectives"])  # policies have no text
+    if is_prespecified and len(bets["shares"]) == 1:
         return
     candidates = candidates_of(question, outlook)
     fits = len(candidates) == len(bets["shares"]) and np.array_equal(candidates[bets["policy"]], policy)

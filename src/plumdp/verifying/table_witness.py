@@ -32,7 +32,7 @@ from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.model.unmodelled_exits import places_elsewhere
+from plumdp.model.unmodelled_exits import places_out_of_table
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import Certificate
 from plumdp.solver.problem import Problem
@@ -122,7 +122,7 @@ def _bets_part(
     found = learned.bounds.of_kind(TableSet)[0]
     if found.moments is None:
         return None
-    refuse_unknown({"bets in tables that runs may leave": bool(len(places_elsewhere(question.model)))})
+    refuse_unknown({"bets in tables that runs may leave": bool(len(places_out_of_table(question.model)))})
     same = [each for each in found.about(question) if np.array_equal(each.policy, policy)]
     bounded = chain_of_policy(question.model, policy, question.objective)
     if not same or isinstance(bounded, WhyNot):
@@ -134,12 +134,12 @@ def _bets_part(
     made = table_bounds(table, found.moments, chosen.errors, low, high)
     if isinstance(made, WhyNot):
         return None
-    announced = [each for each in found.announced if each.question is chosen.question]  # these divide its error
-    shares = favoured_parts(1.0, len(announced))
+    prespecified = [each for each in found.prespecified if each.question is chosen.question]  # these divide its error
+    shares = favoured_parts(1.0, len(prespecified))
     return {
         "questions": len(learned.questions),
         "shares": [str(Fraction(share).limit_denominator(10_000)) for share in shares],
-        "policy": announced.index(chosen),
+        "policy": prespecified.index(chosen),
         "start": {"lower": start[0].tolist(), "upper": start[1].tolist()},
         **fixed_part(made.plan, made.near.reference, order),
         **_written(made, chosen.errors, order, claimed),

@@ -124,10 +124,10 @@ def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     elif look.has_counts:
         layers["data"] = kind.data
     if look.has_counts and has_bets(look):
-        if counts is not None or report.kind == "table" or look.is_announced:
+        if counts is not None or report.kind == "table" or look.is_prespecified:
             layers["directions"] = kind.bets
         else:
-            report.unchecked.append("the directions of bets (what was announced has no text)")
+            report.unchecked.append("the directions of bets (what was pre-specified has no text)")
     if (look.own is not None or look.has_counts) and has_trials(look):
         layers["trials"] = check_trials
     return layers
@@ -139,7 +139,10 @@ def _check_log(look: Look, *, counts: TransitionCounts, kind: SecondLook) -> Non
     require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
     contradiction = DataQuality(learned.counts.total, learned.counts.report).contradiction
     require(not contradiction, f"these data contradict the model: {contradiction}")
-    require(learned.misfit == look.witness.get("misfit", 0), "the misfit is not that of the options")
+    require(
+        learned.model_tolerance == look.witness.get("model_tolerance", 0),
+        "the model tolerance is not that of the options",
+    )
     kind.data(look)
     differs = [difference(look.folder / DATA, look.model, each) for each in (counts, learned.counts) if look.saved]
     require("" in (differs or [""]), f"{DATA}: the counts in it are others than those of the log")

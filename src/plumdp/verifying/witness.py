@@ -103,12 +103,16 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "sentence": certificate.claim.said(),
         },
     }
-    content |= {"misfit": learned.misfit} if learned.misfit else {}
+    content |= {"model_tolerance": learned.model_tolerance} if learned.model_tolerance else {}
     _refuse_unknown(learned, question, content, certificate)
     model = learned.model
     if model.is_table:
         refuse_unknown(
-            {"tables in which a difference was announced": any(each.against is not None for each in learned.questions)}
+            {
+                "tables in which a difference was pre-specified": any(
+                    each.against is not None for each in learned.questions
+                )
+            }
         )
         with exactly():
             return _checked(content | table_content(learned, question, certificate), certificate)
@@ -152,20 +156,19 @@ def _claim(certificate: Certificate, witness: Part) -> Claim:
 
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
-    """Return the question that a certificate answers, announced or not: the set is the same for all of them."""
+    """Return the question that a certificate answers, pre-specified or not: the set is the same for all of them."""
     asked, about = certificate.rests_on.provenance.get("objective"), certificate.rests_on.provenance.get("counts")
     with suppress(ModelError):  # an objective of Python code need not have a text
         for question in _questions(learned, certificate):
             if digest(question.objective) == asked and about == learned.counts.fingerprint:
                 return question
     raise DataError(
-        "make_witness takes what learn returned, and a certificate of an objective that was announced to it, or that "
-        "has a text"
+        "make_witness takes what learn returned, and a certificate of a pre-specified objective, or that has a text"
     )
 
 
 def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]:
-    """Yield the questions that were announced, and that of the certificate, with as much memory as the policy has."""
+    """Yield the pre-specified questions, and that of the certificate, with as much memory as the policy has."""
     yield from learned.questions
     yield ask(certificate.claim.objective, learned.model, memory=memory_of(certificate.policy))
 
@@ -221,7 +224,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
     for basis, idle in ways:
         boundary = Boundary(half_spaces, _forms(learned), idle)
-        writer = Writer(chains, everything, wanted, support, boundary, learned.misfit)
+        writer = Writer(chains, everything, wanted, support, boundary, learned.model_tolerance)
         try:
             pieces, reason = pieces_part(writer, basis, learned.likely_point)
         except DataError as error:
@@ -238,8 +241,13 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
 def _half_spaces(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
     """Yield both sides of intervals, as they are claimed."""
     for item in part["intervals"]["list"] if part["intervals"].value is not None else ():
-        event, misfit = parse(item["polynomial"].text(), data.names), data.misfit if "once" in item else 0
-        yield from between(item["lower"].number() - misfit, event, item["upper"].number() + misfit, len(data.names))
+        event, model_tolerance = (
+            parse(item["polynomial"].text(), data.names),
+            data.model_tolerance if "once" in item else 0,
+        )
+        yield from between(
+            item["lower"].number() - model_tolerance, event, item["upper"].number() + model_tolerance, len(data.names)
+        )
 
 
 def _forms(learned: Learned) -> list[LikelihoodForm]:

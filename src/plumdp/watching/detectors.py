@@ -1,7 +1,7 @@
-"""Detectors of changes: sums over all starts of fortunes that are fair as long as nothing changes (Statement W2).
+"""Detectors of changes: sums over all starts of wealths that are fair as long as nothing changes (Statement W2).
 
 Let K(a, b] be what was seen of a class of rows in parts a + 1 to b, D the average of its probability over Dirichlet's
-law with weights ½, and E(· | i) that over Dirichlet's law with the mean that parts up to i left. The fortune of a
+law with weights ½, and E(· | i) that over Dirichlet's law with the mean that parts up to i left. The wealth of a
 change after part i is
 
     learned reference:    D(K(0, i]) / D(K(0, m]) · E(K(i, n] | i) / max over q of Π q^K(m, n],
@@ -78,7 +78,7 @@ class Starts:
 
 
 def log_changed(starts: Starts) -> FloatArray:
-    """Return the logarithm of the fortune of each start and class (m, n_classes), from below; the reference is learned.
+    """Return the logarithm of the wealth of each start and class (m, n_classes), from below; the reference is learned.
 
     >>> one = Starts(np.array([0, 2]), np.array([[10.0, 90.0]]), np.zeros((1, 2)), np.array([30.0, 170.0]))
     >>> log_changed(one).round(2)
@@ -96,7 +96,7 @@ def log_changed(starts: Starts) -> FloatArray:
 
 
 def log_outside(starts: Starts, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the logarithm of the fortune of each start and class (m, n_classes), from below, against a reference.
+    """Return the logarithm of the wealth of each start and class (m, n_classes), from below, against a reference.
 
     The reference are all laws with probabilities from ``low`` to ``high`` (n_outcomes).
     """
@@ -109,12 +109,12 @@ def log_outside(starts: Starts, low: FloatArray, high: FloatArray) -> FloatArray
     return _down(terms)
 
 
-def log_sum(fortunes: FloatArray) -> float:
-    """Return the logarithm of the sum over starts, averaged over classes, of fortunes (m, n_classes), from below."""
-    most = float(fortunes.max(initial=-np.inf))
+def log_sum(wealths: FloatArray) -> float:
+    """Return the logarithm of the sum over starts, averaged over classes, of wealths (m, n_classes), from below."""
+    most = float(wealths.max(initial=-np.inf))
     if most == -np.inf:
         return most
-    total = most + log(float(np.exp(fortunes - most).sum())) - log(fortunes.shape[1])
+    total = most + log(float(np.exp(wealths - most).sum())) - log(wealths.shape[1])
     return total - 1e-12 * (1 + abs(most))
 
 

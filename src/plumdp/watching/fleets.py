@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import CutOff, LogForm, Steps
+from plumdp.base.vocabulary import Censoring, LogForm, Steps
 from plumdp.data.duckdb_tables import is_data
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.open_logs import is_paths
@@ -203,7 +203,7 @@ def watch_many(
     actions: Actions | None = None,
     form: LogForm | None = None,
     on_unmatched: Literal["error", "report"] = "error",
-    cut_off: CutOff | None = None,
+    censoring: Censoring | None = None,
     steps: Steps | None = None,
     processes: int | None = None,
 ) -> Fleet:
@@ -213,7 +213,7 @@ def watch_many(
     ----------
     units
         A folder with a folder of parts for each unit; or parts, as ``watch`` takes them, by the names of units.
-    certificate, quiet, reference, gaps, return_range, columns, states, actions, form, on_unmatched, cut_off, steps
+    certificate, quiet, reference, gaps, return_range, columns, states, actions, form, on_unmatched, censoring, steps
         As in ``watch``, the same for all units.
     level
         The share of wrong names, on average over such lists.
@@ -257,7 +257,7 @@ def watch_many(
         actions=actions,
         form=form,
         on_unmatched=on_unmatched,
-        cut_off=cut_off,
+        censoring=censoring,
         steps=steps,
     )
     work = partial(_watched, own, folder, alarm, nights)

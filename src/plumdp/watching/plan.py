@@ -109,14 +109,14 @@ class Plan:
         """What alarms say."""
         return {"rows": f"rows {DIFFERS[self.compared][1]}", "value": "the certified value no longer holds"}
 
-    def of_rows(self, stream: Stream) -> RowFortunes:
+    def of_rows(self, stream: Stream) -> RowWealths:
         """Return what starts have won."""
         starts, enough = stream.starts(has_pilots=self.within is None), log(self.thresholds["rows"])
         own = starts.of(slice(0, self.rows.n))
         classes = log_changed(own) if self.within is None else log_outside(own, *self.within)
         if self.tied is None:
-            return RowFortunes(starts, classes, None)
-        return RowFortunes(starts, classes, self.tied.log_fortunes(starts.of(slice(self.rows.n, None)), enough))
+            return RowWealths(starts, classes, None)
+        return RowWealths(starts, classes, self.tied.log_wealths(starts.of(slice(self.rows.n, None)), enough))
 
     def log_test(self, stream: Stream) -> float:
         """Return the logarithm of T: the sum over starts with weights that sum to one, so that T is a test."""
@@ -124,10 +124,10 @@ class Plan:
         weights = np.log([weight_of_start(end + 1 - shift) for end in stream.ends[shift:]])
         won = self.of_rows(stream)
         tied = None if won.tied is None else won.tied + weights
-        return RowFortunes(won.starts, won.classes + weights[:, None], tied).log_sum
+        return RowWealths(won.starts, won.classes + weights[:, None], tied).log_sum
 
 
-class RowFortunes(NamedTuple):
+class RowWealths(NamedTuple):
     """What each start has won."""
 
     starts: Starts
@@ -203,11 +203,11 @@ class WatchState:
         plan, is_open = self.plan, {alarm.kind for alarm in self.open_alarms}
         stream, bets, alarms, sums = self.stream.add(name, seen), self.bets, [*self.alarms], dict(self.sums)
         if "rows" not in is_open:
-            fortunes = plan.of_rows(stream)
-            sums["rows"] = fortunes.log_sum
+            wealths = plan.of_rows(stream)
+            sums["rows"] = wealths.log_sum
             stream = stream.with_highest(sums["rows"])
             if sums["rows"] >= log(plan.thresholds["rows"]):
-                alarms.append(Alarm("rows", name, sums["rows"], *change_in(plan, stream, fortunes)))
+                alarms.append(Alarm("rows", name, sums["rows"], *change_in(plan, stream, wealths)))
         if bets is not None and losses is not None:
             bets = bets.add(name, losses)
             if "value" not in is_open:
@@ -300,7 +300,7 @@ def _fall_in(plan: Plan, bets: ValueBets) -> tuple[str, str]:
     return f"runs earn about {value:.4g} on average from about {since} on (estimates)", since
 
 
-def change_in(plan: Plan, stream: Stream, won: RowFortunes) -> tuple[str, str]:
+def change_in(plan: Plan, stream: Stream, won: RowWealths) -> tuple[str, str]:
     """Return the change that is most evident, in words, and the first part after it: estimates, which prove nothing."""
     start, group = (int(i) for i in np.unravel_index(int(np.argmax(won.classes)), won.classes.shape))
     shift = 1 if plan.within is None else 0  # with a known reference, the first start is before the first part

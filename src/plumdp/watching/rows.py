@@ -1,6 +1,6 @@
 """The rows that a watch looks at: classes of rows that the model says are alike, with the outcomes of each.
 
-Parameters may tie many classes (Statement W2). Then the fortune of a change after part i is that of the classes with
+Parameters may tie many classes (Statement W2). Then the wealth of a change after part i is that of the classes with
 averages over normal laws of the parameters, and the largest likelihood at any point of the reference:
 
     ev(K(m, i] | pilot) · ev(K(i, n] | i) / max over v of L(v; K(m, n]).
@@ -102,7 +102,7 @@ def ranges_in_box(model: ParametricMDP, box: Mapping[str, tuple[float, float]]) 
 
 
 _AS_DATA = 32.0  # visits that the law after a change takes what came before it for
-_MOST = 4  # starts whose fortunes are proved
+_MOST = 4  # starts whose wealths are proved
 _DOUBT, _SHORT = 1.3, 2.0  # by how much a change may look less likely than it is: a factor, and nats
 _LEAST = 1e-9  # probability that scores are calculated for
 
@@ -116,15 +116,15 @@ class TiedParameters:
     space: ParameterSpace  # of the reference, or of the model if that is learned
     middle: FloatArray | None  # of the reference, if it is known
 
-    def log_fortunes(self, starts: Starts, enough: float) -> FloatArray:
-        """Return logarithms of the fortunes (m) of starts, from below, of some that together may be enough."""
-        fortunes = np.full(len(starts.before), -np.inf)
-        if len(fortunes) and starts.total.any():
+    def log_wealths(self, starts: Starts, enough: float) -> FloatArray:
+        """Return logarithms of the wealths (m) of starts, from below, of some that together may be enough."""
+        wealths = np.full(len(starts.before), -np.inf)
+        if len(wealths) and starts.total.any():
             likely = self._likely(starts)
             for i in largest(likely, _MOST).tolist():
                 if _DOUBT * likely[i] + _SHORT > enough:
-                    fortunes[i] = self._proved(starts, i)
-        return fortunes
+                    wealths[i] = self._proved(starts, i)
+        return wealths
 
     def describe(self, starts: Starts, i: int) -> tuple[str, float, float]:
         """Return the parameter that seems to have changed most after a start, from what and to what: estimates."""
@@ -150,7 +150,7 @@ class TiedParameters:
         return np.asarray(np.einsum("ma,mab,mb->m", first, second, first) / 2)
 
     def _proved(self, starts: Starts, i: int) -> float:
-        """Return a lower bound on the logarithm of the fortune of a start."""
+        """Return a lower bound on the logarithm of the wealth of a start."""
         table, before, after, pilot = self.table, starts.before[i], starts.after[i], starts.pilot[i]
         if self.middle is None:
             law = law_of_pilot(table, pilot, self.law) if pilot.any() else self.law

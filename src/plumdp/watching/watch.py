@@ -21,7 +21,7 @@ from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import CutOff, Guarantee, LogForm, Steps, parts_in
+from plumdp.base.vocabulary import Censoring, Guarantee, LogForm, Steps, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -71,12 +71,12 @@ def since_part(
     """
     if not stream.parts:
         raise DataError("the watch has just begun, and has no parts yet")
-    end, seen, announced = stream.ends[number], stream.since(number), policy is not None
+    end, seen, prespecified = stream.ends[number], stream.since(number), policy is not None
     counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", rewards=seen.rewards)
     since = f"{stream.parts[number].name} ({number_of(stream.n - end, 'part')})"
     weight, said = (share * weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
     return with_share(
-        model, counts, question, policy, confidence, weight, since, assuming, announced=announced, said=said
+        model, counts, question, policy, confidence, weight, since, assuming, prespecified=prespecified, said=said
     )
 
 
@@ -199,7 +199,7 @@ class Watch:
         """The result in one sentence."""
         parts, last = number_of(self.n_parts, "part"), f", the last one {self.state.last}" if self.n_parts else ""
         if self.state.contradicting:
-            return f"MODEL CONTRADICTED: {self.state.contradicting} shows what the model says cannot happen."
+            return f"MODEL REJECTED: {self.state.contradicting} shows what the model says cannot happen."
         if not self.state.open_alarms:
             before = f" since that of {self.alarms[-1].part} was acknowledged;" if self.alarms else " in"
             return f"No alarm{before} {parts}{last}."
@@ -319,7 +319,7 @@ def watch(
     actions: Actions | None = None,
     form: LogForm | None = None,
     on_unmatched: Literal["error", "report"] = "error",
-    cut_off: CutOff | None = None,
+    censoring: Censoring | None = None,
     steps: Steps | None = None,
 ) -> Watch:
     """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
@@ -353,7 +353,7 @@ def watch(
         Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
-    columns, states, actions, form, on_unmatched, cut_off, steps
+    columns, states, actions, form, on_unmatched, censoring, steps
         How logs are read, as in ``read_log``.
 
     Returns
@@ -390,7 +390,7 @@ def watch(
     if acknowledge and state is None:
         raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given = [*_given(model, parts, reading, {"on_unmatched": on_unmatched, "cut_off": cut_off, "steps": steps})]
+    given = [*_given(model, parts, reading, {"on_unmatched": on_unmatched, "censoring": censoring, "steps": steps})]
     has_runs = value and certificate is not None and bool(given) and given[0].is_log and steps is None
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import ELSEWHERE, BoolArray, read_only
+from plumdp.model.graph import OUT_OF_TABLE, BoolArray, read_only
 from plumdp.model.language.path import BOUNDS, PathReader, steps, window
 from plumdp.model.language.predicate import DEEP, PredicateReader
 from plumdp.model.language.tokens import Token, Tokens
@@ -81,7 +81,7 @@ def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) 
 
 
 def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mission:
-    n_states, is_max, is_open = reader.model.graph.n_states, quantifier[0] == "max", ELSEWHERE in reader.model.labels
+    n_states, is_max, is_open = reader.model.graph.n_states, quantifier[0] == "max", OUT_OF_TABLE in reader.model.labels
     found: tuple[Automaton | Recurrence, bool] | None = mission_automaton(path, n_states, is_open=is_open)
     found = found or recurrence_of(path, n_states, is_max=is_max, is_open=is_open)
     if found is None:
@@ -92,7 +92,7 @@ def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mis
 def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
     """Read ``LTLf{"end"} formula``, about the states of a run up to the first with "end"."""
     tokens, first = reader.tokens, reader.tokens.take()
-    n_states, is_open = reader.model.graph.n_states, ELSEWHERE in reader.model.labels
+    n_states, is_open = reader.model.graph.n_states, OUT_OF_TABLE in reader.model.labels
     tokens.expect("{")
     ends = reader.predicate()
     tokens.expect("}")
@@ -133,7 +133,7 @@ def _from_file(reader: PredicateReader, quantifier: Quantifier) -> Mission:
 
     try:
         model, is_max = reader.model, quantifier[0] == "max"
-        found = read_hoa(file, states_of, model.graph.n_states, is_max=is_max, is_open=ELSEWHERE in model.labels)
+        found = read_hoa(file, states_of, model.graph.n_states, is_max=is_max, is_open=OUT_OF_TABLE in model.labels)
         return Mission(*found, *quantifier)
     except ModelError as error:
         raise tokens.error(str(error), first) from None
@@ -212,7 +212,7 @@ def _instant(reader: PredicateReader, quantifier: Quantifier, reward: RewardStru
         raise tokens.error(
             "I: this is about the reward of a state, and states have none; C<=k sums those of steps", first
         )
-    of_state = RewardStructure(reward.state, None, elsewhere=reward.elsewhere if reward.choice is None else None)
+    of_state = RewardStructure(reward.state, None, out_of_table=reward.out_of_table if reward.choice is None else None)
     return Mission(Instant(step), False, *quantifier, reward=of_state)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, exact
-from plumdp.model.graph import ELSEWHERE, BoolArray, Graph, read_only
+from plumdp.model.graph import OUT_OF_TABLE, BoolArray, Graph, read_only
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -311,7 +311,7 @@ class PredicateReader:
         text, values = token.text[1:-1], self.model.graph.states.get(str(left.value))
         if left.operator == "variable" and values is not None and values.dtype.kind == "U" and text not in values:
             known = [str(each) for each in np.unique(values)]
-            if ELSEWHERE not in self.labels:  # a table may lack a value that there is
+            if OUT_OF_TABLE not in self.labels:  # a table may lack a value that there is
                 said = f"{left.value} is {token.text} in no state{did_you_mean(text, known)}; it is {listing(known)}"
                 raise self.tokens.error(said, token)
         return Operand(Formula("literal", value=text), "text", token)

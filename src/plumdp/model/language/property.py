@@ -181,7 +181,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
 def _share_of_time(reader: PredicateReader, quantifier: Quantifier) -> Reward:
     """Read the states whose share of the steps is asked for, in the long run."""
     direction, nature = quantifier
-    inside = RewardStructure(reader.predicate().astype(np.float64), None, elsewhere=(0.0, 1.0))
+    inside = RewardStructure(reader.predicate().astype(np.float64), None, out_of_table=(0.0, 1.0))
     return Reward(inside, direction, average=True, nature=nature)
 
 

@@ -6,8 +6,9 @@ being at its worst, then the value differs from W by at most M at every point of
 of nature's strategies. As e > 0, runs end almost surely at it, so that the value V is the only solution of V = r + P V.
 Now D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
 
-If rows may be off by a misfit in total variation, the residual of a row is off by at most the misfit times the range of
-W over its successors. That is added to e, and nature may be off as well. See the page "Rows that are a little off".
+If rows may be off by a tolerance in total variation, the residual of a row is off by at most the tolerance times the
+range of W over its successors. That is added to e, and nature may be off as well. See the page "Rows that are a little
+off".
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
@@ -93,8 +94,8 @@ def find_coupled_bounds(
     """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none.
 
     If there is another policy, its value is subtracted (``less``). ``uncertain`` is a relaxation of the model that
-    allows for all points of the region. If it tolerates a misfit, so do the bounds. The remainder is bounded up to the
-    precision.
+    allows for all points of the region. If it tolerates a tolerance, so do the bounds. The remainder is bounded up to
+    the precision.
     """
     if less is not None:
         found = find_differences(model, policy, less, [objective], region, uncertain, precision=precision)

@@ -183,14 +183,14 @@ class _BoxRows:
         size = paid.sizes + here.sizes[:, :n] + self.total(self.sizes() * sizes)
         rounding = self.gamma() * size + self.total(errors * sizes) + self.total(errors) * means
         found = _BoxExpansion(*parts).sizes + self.higher(after) + rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
-        if chain.misfit:
+        if chain.model_tolerance:
             lowest, highest = (
                 end.reduceat(
                     self.after(after.values + side * (after.sizes - np.abs(after.values))), chain.first[:-1], axis=1
                 )
                 for end, side in ((np.minimum, -1.0), (np.maximum, 1.0))
             )
-            found = found + chain.misfit * chain.discount * (highest - lowest + 16 * UNIT * means)
+            found = found + chain.model_tolerance * chain.discount * (highest - lowest + 16 * UNIT * means)
         return np.asarray(found * UP)
 
     def growth(self, margins: FloatArray) -> FloatArray:
@@ -201,11 +201,11 @@ class _BoxRows:
             bends = self.of(self.forms.curvatures) * self.after(margins)[:, :, None, None]
             found = found + np.abs(self.total(bends)).sum((2, 3)) + self.total(self.of(self.forms.tails) * after)
         rounding = self.gamma() * (self.total(self.sizes() * after) + np.abs(margins[:, : self.chain.n_open]))
-        if self.chain.misfit:
+        if self.chain.model_tolerance:
             ends = [
                 end.reduceat(self.after(margins), self.chain.first[:-1], axis=1) for end in (np.minimum, np.maximum)
             ]
-            found = found + self.chain.misfit * self.chain.discount * (ends[1] - ends[0])
+            found = found + self.chain.model_tolerance * self.chain.discount * (ends[1] - ends[0])
         return np.asarray((found + rounding + self.total(self.of(self.forms.errors) * after)) * UP)
 
 

@@ -34,7 +34,7 @@ class PolicyChain:
     initial: int  # node
     is_ordered: bool  # whether successors come before their states: cycles are self-loops
     discount: float
-    misfit: float = 0.0  # how far rows may be off from what their expressions say, in total variation
+    model_tolerance: float = 0.0  # how far rows may be off from what their expressions say, in total variation
     learned: LearnedRewards | None = None  # the rewards of open nodes that depend on parameters, if there are any
     n_payments: int = 0  # the last nodes, which are no states, and stand for what coins pay (see ``with_coins``)
 

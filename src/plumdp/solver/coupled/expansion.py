@@ -125,7 +125,7 @@ def residual_bounds(
     off by ``errors`` change the residual by that times the size of the successor's value, and times that of the mean
     which was subtracted, as the sums of β_t and Γ_t need not be zero in floats.
 
-    If rows may be off by a misfit, it is added times the range of W(s_t) over the transitions of each node.
+    If rows may be off by a model tolerance, it is added times the range of W(s_t) over the transitions of each node.
     """
     n, d = chain.n_open, forms.dimension
     edges = chain.first, chain.successor, chain.expression
@@ -143,10 +143,10 @@ def residual_bounds(
         is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS[d > _MANY]
         norms = forms.reaches(), of_bends, forms.tails
         residual_kernels.write_high_degrees(*edges, norms, later, mean, is_sharp, higher)
-    if chain.misfit:
+    if chain.model_tolerance:
         ranges, about = np.zeros(n), tuple(part / chain.discount for part in mean)  # any numbers: these are close
         residual_kernels.write_ranges(chain.first, chain.successor, later, about, ranges)
-        higher += chain.misfit * chain.discount * UP * ranges
+        higher += chain.model_tolerance * chain.discount * UP * ranges
     rounding = rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
     # bounds all but xᵀ Q x, since |x| <= 1
     base = constant + linear + higher + rounding

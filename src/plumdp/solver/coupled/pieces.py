@@ -50,7 +50,7 @@ def find_by_pieces(
 ) -> Proof | WhyNot:
     """Return bounds on a policy's value, less that of another one, at every point of a region, or why there are none.
 
-    ``uncertain`` is a relaxation of the model, whose misfit the bounds tolerate. ``slacks`` are those of other sets
+    ``uncertain`` is a relaxation of the model, whose tolerance the bounds tolerate. ``slacks`` are those of other sets
     that cut the region.
     """
     d = model.space.dimension

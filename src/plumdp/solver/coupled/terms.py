@@ -69,7 +69,7 @@ class Term:
         return make(self.chain, self.uncertain, above)
 
     def has_chain_of(self, other: Term) -> bool:
-        """Return whether both are values of one chain; with a misfit its rows may be other ones for each policy."""
+        """Return whether both are values of one chain; with a tolerance its rows may be other ones for each policy."""
         one, another = self.chain, other.chain
         same = self.model.expressions is other.model.expressions and (
             self.sign,
@@ -77,7 +77,7 @@ class Term:
             self.added,
             one.initial,
             one.discount,
-            one.misfit,
+            one.model_tolerance,
             one.learned,
         ) == (other.sign, other.per, other.added, another.initial, another.discount, 0.0, None)
         return same and all(np.array_equal(getattr(one, name), getattr(another, name)) for name in _OF_CHAIN)
@@ -124,7 +124,7 @@ def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP) -> Term | W
         return chain
     if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
         return WhyNot(f"some expression is of a degree above {MAX_DEGREE}")
-    return Term(problem, uncertain, replace(chain, misfit=uncertain.misfit))
+    return Term(problem, uncertain, replace(chain, model_tolerance=uncertain.model_tolerance))
 
 
 def fits(setting: Setting, width: int) -> bool:

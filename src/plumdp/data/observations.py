@@ -1,4 +1,4 @@
-"""Logs of a model that is seen now and then, and what counts of its looks rest on."""
+"""Logs of a model that is seen now and then, and what counts of its observations rest on."""
 
 from __future__ import annotations
 
@@ -21,45 +21,47 @@ from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.values import Codes, whole
 
-HINTS: dict[Kind, str] = {  # why rows of looks are refused
-    "repeated step": "a unit is seen once in a step, and what comes after a look is at least one step later: choose "
+HINTS: dict[Kind, str] = {  # why rows of observations are refused
+    "repeated step": "a unit is seen once in a step, and its next observation is at least one step later: choose "
     "shorter steps, or correct these",
-    "unreadable state": "a row tells the state, and the next look comes when it was planned; of ends whose step is "
-    "known, none comes later, and only a partial look may lack the state",
+    "unreadable state": "a row tells the state, and the next observation comes when it was planned; of ends whose step "
+    "is known, none comes later, and only a partial observation may lack the state",
 }
 
 
 def require_differences(steps: Steps | None) -> None:
-    """Refuse steps that only order rows: their differences are the gaps between looks."""
+    """Refuse steps that only order rows: their differences are the gaps between observations."""
     if steps == "ordered":
-        raise DataError(Option("steps", steps), ": the differences of steps are the gaps between looks; leave it out")
+        raise DataError(
+            Option("steps", steps), ": the differences of steps are the gaps between observations; leave it out"
+        )
 
 
-def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
-    """Return a mapping whose actions are those until the next look; a chain has one, whatever the log calls it."""
+def observations_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
+    """Return a mapping whose actions last until the next observation; a chain has one, whatever the log calls it."""
     names, counted = mapping.action_names, model.counted
     assert counted.gaps is not None
     if is_chain(model.graph):
         return replace(mapping, action=MappingTerm(text(ONLY_ACTION), "text"), action_names={})
-    of_looks = {}
+    of_observations = {}
     for called, number in names.items():
         for gap in np.unique(counted.gaps).tolist():
             name = action_after(model.graph.action_names[number], gap)
             if name in counted.graph.action_names:
-                of_looks[action_after(called, gap)] = counted.graph.action_names.index(name)
-    return replace(mapping, action_names=of_looks)
+                of_observations[action_after(called, gap)] = counted.graph.action_names.index(name)
+    return replace(mapping, action_names=of_observations)
 
 
 @dataclass(frozen=True, eq=False)
-class PartialLooks:
-    """What partial looks see: ends, and one state for whatever has not ended."""
+class PartialObservations:
+    """What partial observations see: ends, and one state for whatever has not ended."""
 
     is_partial: BoolArray  # (n_actions)
-    has_ended: BoolArray  # (n_states): ends, and ends that were entered before the look
+    has_ended: BoolArray  # (n_states): ends, and ends that were entered before the observation
 
     @classmethod
-    def of(cls, counted: ParametricMDP) -> PartialLooks | None:
-        """Return those of the model whose choices are looks; None if it knows no ends."""
+    def of(cls, counted: ParametricMDP) -> PartialObservations | None:
+        """Return those of the model whose choices are observations; None if it knows no ends."""
         if not counted.ends or counted.gaps is None:
             return None
         graph, after = counted.graph, counted.graph.states[AFTER]
@@ -70,12 +72,12 @@ class PartialLooks:
         return cls(is_partial, has_ended)
 
     def are_planned(self, block: Block, state: Codes) -> BoolArray:
-        """Return where a look was planned of what has not ended, also after a gap that the model does not have."""
+        """Return where what has not ended was to be observed, also after a gap that the model does not have."""
         planned = [not str(action).endswith(f"{UNKNOWN} steps") for action in block[ACTION].tolist()]
         return np.array(planned, dtype=np.bool_) & ~self.has_ended[state]
 
     def seen(self, block: Block, columns: Sequence[str], action: Codes, after: Codes, is_unknown: BoolArray) -> None:
-        """Put the state of what has not ended where a partial look came as it was planned, and no end was seen.
+        """Put the state of what has not ended where a partial observation came as it was planned, and no end was seen.
 
         It may show nothing at all. A look at another step than was planned shows nothing that is known not to happen.
         """

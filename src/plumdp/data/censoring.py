@@ -1,4 +1,4 @@
-"""How many runs of a log reach each step, and how many are cut off in it: they stop there without being at an end."""
+"""How many runs of a log reach each step, and how many are censored in it: they stop there without being at an end."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WHAT_TO_DO = (
 )
 
 
-class CutStep(NamedTuple):
-    """A step of runs, from 1 on, how many runs began it, and how many of these were cut off in it."""
+class CensoredStep(NamedTuple):
+    """A step of runs, from 1 on, how many runs began it, and how many of these were censored in it."""
 
     step: int
     n_begun: int
@@ -32,19 +32,19 @@ class CutStep(NamedTuple):
 
     def __str__(self) -> str:
         were = "was" if self.n_cut == 1 else "were"
-        return f"{self.n_cut:,} of {number_of(self.n_begun, 'run')} that began step {self.step} {were} cut off in it"
+        return f"{self.n_cut:,} of {number_of(self.n_begun, 'run')} that began step {self.step} {were} censored in it"
 
 
 @dataclass(frozen=True)
-class CutOffs:
-    """Runs by the number of steps they made: those that were cut off then, and those that were over.
+class CensoredRuns:
+    """Runs by the number of steps they made: those that were censored then, and those that were over.
 
     A run is over in a state that is never left in the model, or from which no run of the log goes on.
 
-    >>> print(*CutOffs((0, 40, 0, 60), (0, 30, 20)).steps(), sep="; ")
-    0 of 150 runs that began step 1 were cut off in it; 40 of 120 runs that began step 2 were cut off in it; \
-0 of 60 runs that began step 3 were cut off in it; 60 of 60 runs that began step 4 were cut off in it
-    >>> [each.step for each in CutOffs((0, 40, 0, 60), (0, 30, 20)).notable()]
+    >>> print(*CensoredRuns((0, 40, 0, 60), (0, 30, 20)).steps(), sep="; ")
+    0 of 150 runs that began step 1 were censored in it; 40 of 120 runs that began step 2 were censored in it; \
+0 of 60 runs that began step 3 were censored in it; 60 of 60 runs that began step 4 were censored in it
+    >>> [each.step for each in CensoredRuns((0, 40, 0, 60), (0, 30, 20)).notable()]
     [2]
     """
 
@@ -52,30 +52,30 @@ class CutOffs:
     over: tuple[int, ...] = ()
 
     @staticmethod
-    def of(lengths: Indices, is_cut: BoolArray, n: Indices) -> CutOffs:
+    def of(lengths: Indices, is_cut: BoolArray, n: Indices) -> CensoredRuns:
         """Return the ends of n runs each with so many steps."""
         sums = (np.bincount(lengths[which], n[which]).astype(np.int64) for which in (is_cut, ~is_cut))
-        return CutOffs(*(tuple(each.tolist()) for each in sums))
+        return CensoredRuns(*(tuple(each.tolist()) for each in sums))
 
-    def __add__(self, other: CutOffs) -> CutOffs:
+    def __add__(self, other: CensoredRuns) -> CensoredRuns:
         pairs = ((self.cut, other.cut), (self.over, other.over))
-        return CutOffs(*(tuple(map(sum, zip_longest(*pair, fillvalue=0))) for pair in pairs))
+        return CensoredRuns(*(tuple(map(sum, zip_longest(*pair, fillvalue=0))) for pair in pairs))
 
     def to_dict(self) -> dict[str, list[int]]:
         """Return both ready for JSON; of a log without an order, nothing."""
         return {name: [*each] for name, each in (("cut", self.cut), ("over", self.over)) if each}
 
-    def steps(self) -> list[CutStep]:
+    def steps(self) -> list[CensoredStep]:
         """Return each step, with the runs that began it; none beyond those that are told apart."""
         both = np.array([*zip_longest(self.cut, self.over, fillvalue=0)], dtype=np.int64).reshape(-1, 2)
         begun = both.sum() - np.cumsum(both.sum(axis=1)) + both[:, 0]
         rows = zip(begun.tolist(), both[:, 0].tolist(), strict=True)
-        return [CutStep(number, *row) for number, row in enumerate(rows, 1) if row[0] and number <= MOST]
+        return [CensoredStep(number, *row) for number, row in enumerate(rows, 1) if row[0] and number <= MOST]
 
-    def notable(self) -> list[CutStep]:
-        """Return the steps in which many are cut off, so that it matters whether the others are like these.
+    def notable(self) -> list[CensoredStep]:
+        """Return the steps in which many are censored, so that it matters whether the others are like these.
 
-        Where all are cut off, as at the end of a study, no outcome is seen, and none can be missing because of what it
+        Where all are censored, as at the end of a study, no outcome is seen, and none can be missing because of what it
         was.
         """
         least = _SEEN * (sum(self.cut) + sum(self.over))
@@ -99,7 +99,7 @@ def ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_las
     return f"SELECT {keys}, count(*) AS n FROM ({runs}) AS ended GROUP BY {keys}"
 
 
-def told(steps: Sequence[CutStep]) -> str:
-    """Return the step in which the most are cut off, and how many others there are, in words."""
+def told(steps: Sequence[CensoredStep]) -> str:
+    """Return the step in which the most are censored, and how many others there are, in words."""
     worst = max(steps, key=lambda each: each.n_cut)
     return str(worst) + (f", and likewise in {number_of(len(steps) - 1, 'other step')}" if len(steps) > 1 else "")

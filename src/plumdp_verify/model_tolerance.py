@@ -1,9 +1,9 @@
-"""Rows that are off: every row is within a misfit, in total variation, of the one at the true point of the space.
+"""Rows that are off: every row is within a tolerance, in total variation, of the one at the true point of the space.
 
-For a function h of outcomes, the mean under such a row differs by at most misfit · (max h - min h) from that at the
-point. So a bet that a visit multiplies by H, with a mean of one at the point, has a mean of at most 1 + misfit · R for
-the range R of H; events have probabilities within the misfit of theirs; and one step changes a value by at most the
-misfit times the range of what follows. The likelihood has no part in this, as its ratios have no bound.
+For a function h of outcomes, the mean under such a row differs by at most tolerance · (max h - min h) from that at the
+point. So a bet that a visit multiplies by H, with a mean of one at the point, has a mean of at most 1 + tolerance · R
+for the range R of H; events have probabilities within the tolerance of theirs; and one step changes a value by at most
+the model tolerance times the range of what follows. The likelihood has no part in this, as its ratios have no bound.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def check_parts(witness: Part) -> None:
         require(is_tolerant, f"{part['intervals'].place}: these intervals are for rows that are exact")
 
 
-def log_tolerated(ways: Sequence[OutcomePath], bets: Mapping[tuple[int, int], Ball], misfit: Exact) -> Ball:
-    """Return ln(1 + misfit · R) of a visit of a row, given bets u on members of classes on its ways.
+def log_tolerated(ways: Sequence[OutcomePath], bets: Mapping[tuple[int, int], Ball], model_tolerance: Exact) -> Ball:
+    """Return ln(1 + model tolerance · R) of a visit of a row, given bets u on members of classes on its ways.
 
     H is the product of e^u / Z along the way to an outcome, and each Z is between the least and the largest e^u of its
     class. The first class is the same for all outcomes, so that only its least value matters.
@@ -48,7 +48,7 @@ def log_tolerated(ways: Sequence[OutcomePath], bets: Mapping[tuple[int, int], Ba
         for way in ways
     ]
     spread = max_of(top).exp() - min_of(bottom).exp()
-    return (1 + arb(misfit) * spread.max(arb(0))).log()
+    return (1 + arb(model_tolerance) * spread.max(arb(0))).log()
 
 
 def is_posterior_enough(successes: int, trials: int, end: Exact, side: int) -> bool:

@@ -43,17 +43,17 @@ def width(counts, policies, question):
 
 
 @pytest.mark.slow
-def test_a_difference_that_is_announced_has_narrower_bounds(counts, policies):
-    announced = Question(MODEL, ASKED, *policies)
-    assert width(counts, policies, announced) < 0.9 * width(counts, policies, ASKED)
+def test_a_difference_that_is_prespecified_has_narrower_bounds(counts, policies):
+    prespecified = Question(MODEL, ASKED, *policies)
+    assert width(counts, policies, prespecified) < 0.9 * width(counts, policies, ASKED)
     assert width(counts, policies, Question(MODEL, ASKED, against=policies[1])) < width(counts, policies, ASKED)
 
 
 @pytest.mark.slow
-def test_a_policy_that_is_announced_has_narrower_bounds(counts):
+def test_a_policy_that_is_prespecified_has_narrower_bounds(counts):
     found = [pl.learn(MODEL, counts, objectives=[each]) for each in (ASKED, Question(MODEL, ASKED, "uniform"))]
-    value, announced = (pl.conclude(learned, ASKED, policy="uniform") for learned in found)
-    assert announced.upper - announced.lower < value.upper - value.lower
+    value, prespecified = (pl.conclude(learned, ASKED, policy="uniform") for learned in found)
+    assert prespecified.upper - prespecified.lower < value.upper - value.lower
 
 
 def test_bets_are_placed_across_the_difference_of_both_gradients(policies):
@@ -81,7 +81,7 @@ def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_aga
 
 
 @pytest.mark.slow
-def test_the_same_difference_is_announced_once_and_others_beside_it():
+def test_the_same_difference_is_prespecified_once_and_others_beside_it():
     one, other = Question(MODEL, ASKED, against="uniform"), Question(MODEL, ASKED, policy="uniform")
     counts = pl.simulate(MODEL, STUDY.true_point, 100, rng=1, max_steps=STUDY.max_steps + 1)
     learned = pl.learn(MODEL, counts, objectives=[ASKED, one, other])
@@ -94,7 +94,7 @@ def test_the_same_difference_is_announced_once_and_others_beside_it():
 
 REACH, SAFE, FEW, MANY = 'Pmax=? [ F "goal" ]', 'Pmax=? [ G !"bad" ]', 4, 26
 SAID = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
-WHY = "bets are placed on policies that the first data name, and on those that you announce"
+WHY = "bets are placed on policies that the first data name, and on those that you pre-specify"
 NAMES = [f"p{i}" for i in range(2 * MANY)]
 COINS = pl.parameters(*NAMES)
 
@@ -191,7 +191,7 @@ def test_a_policy_that_the_data_chose_is_not_bet_on_without_the_word(verb):
 @pytest.mark.slow
 def test_models_that_are_seen_as_tables_bet_on_given_policies_with_the_word_only():
     require_no_bets(VERBS["certify"](coins))
-    require_bets(pl.certify(coins(), data(coins), REACH, policy="left", announced=True))
+    require_bets(pl.certify(coins(), data(coins), REACH, policy="left", prespecified=True))
 
 
 def require_no_bets(found):
@@ -206,14 +206,14 @@ def require_bets(found):
 
 
 @pytest.mark.slow
-def test_a_policy_that_is_announced_is_bet_on_and_the_certificate_repeats_the_word():
+def test_a_policy_that_is_prespecified_is_bet_on_and_the_certificate_repeats_the_word():
     counts, model = data(), table()
     alone = pl.certify(model, counts, REACH, policy="left")
     for found in (
-        pl.certify(model, counts, REACH, policy="left", announced=True),
+        pl.certify(model, counts, REACH, policy="left", prespecified=True),
         pl.certify(model, counts, Question(model, pl.parse_property(REACH, model), policy="left")),
-        compare(model, counts, REACH, policy="left", announced=True)[-1],
-        improve(model, counts, REACH, over="left", announced=True).difference.second,
+        compare(model, counts, REACH, policy="left", prespecified=True)[-1],
+        improve(model, counts, REACH, over="left", prespecified=True).difference.second,
     ):
         require_bets(found)
         assert found.upper - found.lower < alone.upper - alone.lower
@@ -221,10 +221,10 @@ def test_a_policy_that_is_announced_is_bet_on_and_the_certificate_repeats_the_wo
 
 def test_the_word_needs_a_policy_and_practice_needs_no_word():
     model, counts = table(), data()
-    with pytest.raises(pl.DataError, match="announced=True: this is about a policy of your own"):
-        pl.certify(model, counts, REACH, announced=True)
-    with pytest.raises(pl.DataError, match="announced=True: practice is what the data do"):
-        improve(model, counts, REACH, announced=True)
+    with pytest.raises(pl.DataError, match="prespecified=True: this is about a policy of your own"):
+        pl.certify(model, counts, REACH, prespecified=True)
+    with pytest.raises(pl.DataError, match="prespecified=True: practice is what the data do"):
+        improve(model, counts, REACH, prespecified=True)
 
 
 def test_practice_is_bet_on_by_the_first_data_and_nobody_has_to_vouch_for_it():
@@ -235,7 +235,7 @@ def test_practice_is_bet_on_by_the_first_data_and_nobody_has_to_vouch_for_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [table, lambda: pl.case_study("betting:5").model])
-def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make, tmp_path):
+def test_a_policy_of_a_certificate_is_refused_as_prespecified_to_its_own_data(make, tmp_path):
     """Also from its folder, from its file alone, and of counts that other data were added to."""
     study = pl.case_study("betting:5")
     is_table = make is table
@@ -250,34 +250,34 @@ def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make,
     for policy in (found.policy, saved, alone):
         for counts in (days[0], whole):
             with pytest.raises(
-                pl.DataError, match=r"comes from a certificate of .* cannot be announced for these data"
+                pl.DataError, match=r"comes from a certificate of .* cannot be pre-specified for these data"
             ):
-                pl.certify(model, counts, asked, policy=policy, announced=True)
-    other = pl.certify(model, days[1], asked, policy=found.policy, announced=True)
+                pl.certify(model, counts, asked, policy=policy, prespecified=True)
+    other = pl.certify(model, days[1], asked, policy=found.policy, prespecified=True)
     assert any("as you stated" in each for each in other.rests_on.assumptions)
 
 
 @pytest.mark.slow
-def test_a_policy_that_data_before_the_first_bets_chose_may_be_announced_to_a_table_alone():
+def test_a_policy_that_data_before_the_first_bets_chose_may_be_prespecified_to_a_table_alone():
     """Of 20,000 planned runs the first 4,096 come before the bets; bets on parameters begin after 16 runs."""
     model, counts = table(), data()
     first = counts.before_bets()
     assert first.parts[0].name.startswith("the first 4,096 runs or rows of ")
     assert np.array_equal(first.counts, counts.pilot.moments[counts.pilot.first_bets])
     mine = pl.certify(model, first, REACH, relaxation="interval").policy
-    found = pl.certify(model, counts, REACH, policy=mine, announced=True)
+    found = pl.certify(model, counts, REACH, policy=mine, prespecified=True)
     assert found.beside.gap["statistics"] > 0
     early = data(n=1000)
     shorter = TransitionCounts(model.graph, early.counts, "trajectories", early.pilot, parts=counts.parts)
-    with pytest.raises(pl.DataError, match="cannot be announced"):  # bets begin after 64 of 1,000 runs
-        pl.certify(model, shorter, REACH, policy=mine, announced=True)
+    with pytest.raises(pl.DataError, match="cannot be pre-specified"):  # bets begin after 64 of 1,000 runs
+        pl.certify(model, shorter, REACH, policy=mine, prespecified=True)
     with pytest.raises(pl.DataError, match="runs of one seed"):
         counts + first
     study = pl.case_study("betting:5")
     coin = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     of_first = pl.certify(study.model, coin.before_bets(), study.objective).policy
-    with pytest.raises(pl.DataError, match="cannot be announced"):
-        pl.certify(study.model, coin, study.objective, policy=of_first, announced=True)
+    with pytest.raises(pl.DataError, match="cannot be pre-specified"):
+        pl.certify(study.model, coin, study.objective, policy=of_first, prespecified=True)
     with pytest.raises(pl.DataError, match="no bets are placed on these data"):
         TransitionCounts(model.graph, counts.counts, "adaptive").before_bets()
 
@@ -304,9 +304,9 @@ def test_what_came_first_of_the_second_counts_of_a_sum_did_not_come_before_its_b
     def is_refused(first, counts):
         mine = pl.certify(table(), first, REACH, relaxation="interval").policy
         try:
-            pl.certify(table(), counts, REACH, policy=mine, announced=True)
+            pl.certify(table(), counts, REACH, policy=mine, prespecified=True)
         except pl.DataError as error:
-            return "cannot be announced" in str(error)
+            return "cannot be pre-specified" in str(error)
         return False
 
     assert not is_refused(one.before_bets(), whole)
@@ -333,7 +333,7 @@ def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_re
 
 
 @pytest.mark.slow
-def test_two_policies_that_are_announced_for_one_objective_have_a_witness_each():
+def test_two_policies_that_are_prespecified_for_one_objective_have_a_witness_each():
     """Each has half of the error, by the number of questions, and is alone in its own."""
     model, counts = table(), data()
     asked = [Question(model, pl.parse_property(REACH, model), policy=each) for each in ("left", "right")]
@@ -356,12 +356,12 @@ def test_commands_bet_on_a_policy_with_the_word_only(tmp_path):
     asked = [model, log, "-p", 'Pmax=? [ F "goal" ]', "--json"]
     alone = ["certify", "--policy", "run"]
     for command in (alone, [*alone, "--against", "walk"], ["certify", "--against", "run"]):
-        silent, said = (run(command[0], *asked, *command[1:], *word).out for word in ([], ["--announced"]))
+        silent, said = (run(command[0], *asked, *command[1:], *word).out for word in ([], ["--prespecified"]))
         assert "as you stated" not in silent
         assert "(as you stated)" in said
     assert run("certify", *asked, "-o", folder).code == 0
-    ended = run("certify", *asked, "--policy", folder, "--announced")
-    assert (ended.code, "cannot be announced" in " ".join((ended.out + ended.err).split())) == (2, True)
+    ended = run("certify", *asked, "--policy", folder, "--prespecified")
+    assert (ended.code, "cannot be pre-specified" in " ".join((ended.out + ended.err).split())) == (2, True)
     assert run("certify", *asked, "--policy", folder).code == 0
 
 

@@ -1,4 +1,4 @@
-"""Writes the outcomes of looks as sums over the hidden paths that lead there.
+"""Writes the outcomes of observations as sums over the hidden paths that lead there.
 
 Affine expressions of single steps are factors, and so are the factors of others. With a variable for each of them,
 powers of the matrix of single steps are polynomials whose terms are paths, those with the same factors as one.
@@ -22,8 +22,8 @@ from plumdp.model.space import ParameterSpace
 _MOST = 400  # paths to an outcome, of which more take too long
 
 
-def sums_of_looks(model: ParametricMDP) -> dict[Polynomial, PathSum]:
-    """Return the outcomes of a model whose choices are looks as sums over paths, those that have few."""
+def sums_of_observations(model: ParametricMDP) -> dict[Polynomial, PathSum]:
+    """Return the outcomes of a model whose choices are observations as sums over paths, those that have few."""
     assert model.gaps is not None
     graph, gaps, polynomials = model.graph, model.gaps, model.expressions.polynomials
     single, transitions = graph.take(np.flatnonzero(gaps == 1))
