@@ -2,6 +2,7 @@
 
 import re
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,6 +188,17 @@ def test_any_two_features_work_together_or_are_refused_by_the_table(tmp_path, bl
     others = [pair for pair in PAIRS if not refused(pair)]
     pairs = [pair for pair in PAIRS if refused(pair)] + others[:: size(7, 1)]
     assert [wrong for n, pair in enumerate(pairs) if (wrong := fault(pair, tmp_path / f"{n}"))] == []
+
+
+def test_the_page_of_commands_has_every_refusal(monkeypatch):
+    pytest.importorskip("docutils")
+    docs = Path(__file__).parents[2] / "docs"
+    monkeypatch.syspath_prepend(str(docs / "_extensions"))
+    from commands import Refusals
+
+    shown = Refusals.run(None)[0].astext()
+    assert [each.sentence for each in REFUSALS if "".join(map(str, each.parts("…"))) not in shown] == []
+    assert "```{refusals}\n```" in (docs / "reference" / "commands.md").read_text("utf-8")
 
 
 def test_each_trait_is_in_the_table_and_each_sentence_says_what_to_do_once():

@@ -17,8 +17,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tiers import TIER
 
-from plumdp.base.combinations import REFUSALS
-
 DOCS = Path(__file__).parents[2] / "docs"
 GALLERY = sorted(page.parent.name for page in DOCS.glob("gallery/*/index.md"))
 ONE = "storm"  # has everything: a model file, data, pictures, a report
@@ -142,11 +140,6 @@ def test_a_page_of_the_gallery_is_short(name):
     code = CELL.findall(text) + [(folder / file).read_text(encoding="utf-8") for file in INCLUDED.findall(text)]
     lines = [line for part in code for line in part.splitlines() if line.strip() and not line.startswith(":")]
     assert 10 < len(lines) <= MOST_LINES
-
-
-def test_the_page_of_commands_has_every_refusal(site):
-    page = html.unescape(re.sub("<[^>]+>", "", (site / "reference" / "commands.html").read_text(encoding="utf-8")))
-    assert [each.sentence for each in REFUSALS if "".join(map(str, each.parts("…"))) not in page] == []
 
 
 def test_signatures_say_arraylike_and_not_what_numpy_makes_of_it(site):
