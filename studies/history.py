@@ -32,7 +32,7 @@ import duckdb
 import numpy as np
 
 from plumdp.base.compiled import compile_at_once
-from plumdp.data.duckdb_tables import write_parquet
+from plumdp.data.duckdb_engine import write_parquet
 from studies import ratios
 from studies.timing import Clock, Ratio, used_seconds
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from plumdp import __version__
-from plumdp.data.duckdb_tables import Block, read_parquet, write_parquet
+from plumdp.data.duckdb_engine import Block, write_parquet
+from plumdp.data.duckdb_tables import read_parquet
 from studies.registry import find_study
 from studies.runner import read_cells
 from studies.study import Row, Size

@@ -14,7 +14,8 @@ import numpy as np
 from plumdp import __version__
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.threads import usable_cores
-from plumdp.data.duckdb_tables import Block, metadata_of, read_parquet, write_parquet
+from plumdp.data.duckdb_engine import Block, metadata_of, write_parquet
+from plumdp.data.duckdb_tables import read_parquet
 from studies.registry import run_cell
 from studies.study import Cell, Row
 

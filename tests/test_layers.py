@@ -45,7 +45,7 @@ DOORS = {
         *(f"plots/{name}.py" for name in ("style", "lists", "policy_map", "region_outline")),
     },
     "jinja2": {"reporting/page.py"},
-    "duckdb": {"data/duckdb_tables.py"},
+    "duckdb": {"data/duckdb_engine.py"},
     "sqlglot": {"data/sql.py", "data/mapping_language.py"},
     "gymnasium": {"data/environment.py"},
     "joblib": {"watching/fleets.py"},

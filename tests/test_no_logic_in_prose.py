@@ -29,7 +29,7 @@ ALLOWED = {  # file, sentence or its beginning → why
     ("data/counts.py", "counts were added in the order"): "files of counts say only so that data were added",
     ("data/counts.py", "both parts were planned before"): "files of counts say only so that a sum was planned",
     ("data/duckdb_errors.py", ""): "the errors of DuckDB have no codes: their messages are translated here alone",
-    ("data/duckdb_tables.py", "Query interrupted"): "DuckDB says by this message alone that Ctrl-C was pressed",
+    ("data/duckdb_engine.py", "Query interrupted"): "DuckDB says by this message alone that Ctrl-C was pressed",
     ("data/files.py", "counts of transitions"): "the mark of a kind of file",
     ("data/ingestion.py", "stage of the run"): _COLUMN,
     ("data/matching.py", "the only action"): "a value of the column of actions, in logs of Markov chains",

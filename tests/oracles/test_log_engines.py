@@ -22,7 +22,7 @@ from past_oracle import MODEL, by_hand, cells, log_of
 from tiers import pairs
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import column_types, connect, write_parquet
+from plumdp.data.duckdb_engine import column_types, connect, write_parquet
 from plumdp.data.frames import _Result, open_spark
 from plumdp.data.logs import read_log
 from plumdp.data.mapping_language import parse_mapping

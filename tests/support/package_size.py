@@ -36,8 +36,8 @@ CAPS = {
 
 CLOSURES = {  # files that a module may need, with the imports inside of functions
     "solver.solve": 50,
-    "data.counts": 14,
-    "data.files": 30,
+    "data.counts": 12,
+    "data.files": 18,
     "result.show": 8,
     "plots.style": 4,
     "result.certificate": 36,

@@ -42,7 +42,7 @@ def test_copies_contradictions_and_gaps_are_counted_as_a_slow_recount_does(form,
         if file == "query":
             names = {"episode": "episode", "step": "step"}
             query = counts_query(LAMP, table="log", dialect="duckdb", form=form, columns=names, order="runs")
-            with pl.data.duckdb_tables.connect() as connection:
+            with pl.data.duckdb_engine.connect() as connection:
                 connection.register("log", frame)
                 log = connection.execute(query).df()
         elif file != "frame":

@@ -20,7 +20,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.duckdb_tables import write_parquet
+from plumdp.data.duckdb_engine import write_parquet
 from plumdp.data.files import read_counts, write_counts
 from plumdp.data.pilots import planned_moments
 

@@ -26,7 +26,8 @@ from plumdp.base.edge import inert, is_left, meant, read_steadily, replacing, wr
 from plumdp.base.errors import visible
 from plumdp.base.json_values import parsed
 from plumdp.data import raw_log
-from plumdp.data.duckdb_tables import connect, scan
+from plumdp.data.duckdb_engine import connect
+from plumdp.data.duckdb_tables import scan
 from plumdp.data.text_formats import write_events, write_utf_8
 from plumdp.model.readers.umb import read_umb
 from plumdp.result.data_file import read_data, write_data

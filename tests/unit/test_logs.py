@@ -23,7 +23,7 @@ from tiers import examples, pairs
 
 import plumdp as pl
 from plumdp.data import open_logs
-from plumdp.data.duckdb_tables import connect, write_parquet
+from plumdp.data.duckdb_engine import connect, write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query

@@ -7,7 +7,7 @@ import pytest
 from log_models import LAMP, runs
 
 from plumdp.data import open_logs, steps
-from plumdp.data.duckdb_tables import connect
+from plumdp.data.duckdb_engine import connect
 from plumdp.data.logs import read_log
 
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 300)

@@ -19,7 +19,7 @@ from refusals import refused
 from tiers import examples
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import column_types
+from plumdp.data.duckdb_engine import column_types
 from plumdp.data.frames import FRAME as TABLE
 from plumdp.data.frames import register_frame
 from plumdp.data.logs import read_log

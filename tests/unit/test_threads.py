@@ -14,7 +14,7 @@ import plumdp as pl
 from plumdp.base import threads
 from plumdp.base.errors import DataError
 from plumdp.certifying import pipeline
-from plumdp.data.duckdb_tables import connect
+from plumdp.data.duckdb_engine import connect
 from plumdp.data.simulate import _n_workers
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP

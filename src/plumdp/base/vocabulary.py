@@ -208,3 +208,9 @@ class Trait(Enum):
 def having(*traits: Trait | bool) -> frozenset[Trait]:
     """Return the traits among those that may be so, each given as ``is_so and trait``."""
     return frozenset(each for each in traits if isinstance(each, Trait))
+
+
+class NumberHint(str):
+    """A hint that actions are numbers of which nobody said what they are."""
+
+    __slots__ = ()

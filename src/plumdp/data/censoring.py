@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.data.names import quoted
 from plumdp.model.graph import BoolArray, Indices
 from plumdp.model.text import number_of
 
@@ -84,19 +83,6 @@ class CensoredRuns:
             for each in self.steps()
             if each.n_cut > max(_SHARE * each.n_begun, _FEW - 1) and each.n_begun - each.n_cut > least
         ]
-
-
-def ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_last: int, once: bool) -> str:
-    """Return the query for the last states of runs and their numbers of steps, in DuckDB's words.
-
-    ``n_last`` is 1 if the last row of a run is no step, and ``once`` says that several rows may be of one step.
-    """
-    n = f"count(DISTINCT {step})" if once else "count(*)"
-    last = ", ".join(f"max_by({value}, {step}) AS {quoted(name)}" for name, value in state.items())
-    where = f"WHERE {run} IS NOT NULL AND {step} IS NOT NULL GROUP BY {run}"
-    runs = f"SELECT least({n} - {n_last}, {MOST}) AS {quoted(LENGTH)}, {last} FROM {table} {where}"
-    keys = ", ".join(map(quoted, [LENGTH, *state]))
-    return f"SELECT {keys}, count(*) AS n FROM ({runs}) AS ended GROUP BY {keys}"
 
 
 def told(steps: Sequence[CensoredStep]) -> str:

@@ -16,7 +16,7 @@ from plumdp.base.edge import is_sheet, replacing, write_rows
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE
 from plumdp.data.columns import PLACE, STEP
-from plumdp.data.duckdb_tables import column_types, pages
+from plumdp.data.duckdb_engine import column_types, pages
 from plumdp.data.ingestion import Offender, TransitionCounter
 from plumdp.data.mapping_sql import DATES
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted

@@ -13,26 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError, Option, require_path
+from plumdp.base.errors import DataError, Option, require_kind, require_path
 from plumdp.base.json_values import parsed, read_as
 from plumdp.base.vocabulary import NoContexts
 from plumdp.data.contexts import Context
 from plumdp.data.counts import HasCounts, Pilot, TransitionCounts, counts_of, other_model, sums_in, with_number
-from plumdp.data.duckdb_tables import (
-    Block,
-    column_types,
-    columns_of,
-    connect,
-    metadata_of,
-    write_parquet,
-)
+from plumdp.data.duckdb_engine import Block, column_types, columns_of, connect, metadata_of, write_parquet
 from plumdp.data.names import literal
 from plumdp.data.report import report_from
 from plumdp.data.same_files import DataPart
 from plumdp.data.seen import CountArray, Seen
 from plumdp.data.time_parts import TimeParts
-from plumdp.model.graph import Graph, Indices
-from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.graph import Graph, HasGraph, Indices
 
 _CONTENT = "counts of transitions"
 _AGAIN = "count the log again"
@@ -102,7 +94,7 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
-def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
+def read_counts(model: HasGraph, path: str | Path) -> TransitionCounts:
     """Return the counts that ``write_counts`` wrote for this model; those of another model are refused.
 
     Parameters
@@ -133,12 +125,12 @@ def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     Traceback (most recent call last):
     plumdp.base.errors.DataError: nowhere.parquet: there is no such file
     """
-    require_model("read_counts", model)
+    require_kind(model, HasGraph, "read_counts takes a parametric MDP (explore or read_model gives one)")
     require_path("read_counts", path)
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        return _read(path, model.counted.graph if model.counted.gaps is not None else model.graph)
+        return _read(path, model.counted_graph)
     except DataError as error:
         raise DataError(f"{path}: ", *error.args) from None
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.data.duckdb_tables import Block, columns_of, connect
+from plumdp.data.duckdb_engine import Block, columns_of, connect
 from plumdp.data.names import quoted
 from plumdp.data.sql import translated
 

@@ -33,7 +33,7 @@ from plumdp.data.columns import (
 )
 from plumdp.data.contexts import MOST_VALUES, Context, ContextKind
 from plumdp.data.counts import CountArray, exact_sum, require_countable
-from plumdp.data.duckdb_tables import Block
+from plumdp.data.duckdb_engine import Block
 from plumdp.data.log_pilots import Moments
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts

@@ -28,7 +28,7 @@ from plumdp.data.columns import (
 from plumdp.data.context_counts import KINDS, ContextCounter, past_tables
 from plumdp.data.contexts import MOST_TRANSITIONS, MOST_VALUES, Context, ContextKind
 from plumdp.data.counts import Pilot
-from plumdp.data.duckdb_tables import Block, columns_of, pages
+from plumdp.data.duckdb_engine import Block, columns_of, pages
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log_pilots import Moments
 from plumdp.data.matching import row_counts

@@ -24,7 +24,7 @@ from plumdp.data.columns import (
     source_columns,
     state_columns,
 )
-from plumdp.data.duckdb_tables import Block
+from plumdp.data.duckdb_engine import Block
 from plumdp.data.mapping_language import OUTSIDE, parse_mapping
 from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.open_logs import files_of, open_log

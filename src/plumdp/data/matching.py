@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, COUNT, ONLY_ACTION, PLACE, next_columns, state_columns
-from plumdp.data.duckdb_tables import Block
+from plumdp.data.duckdb_engine import Block
 from plumdp.data.observations import PartialObservations
 from plumdp.data.observing import never_left, self_loops
 from plumdp.data.report import KINDS, Kind

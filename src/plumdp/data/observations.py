@@ -12,7 +12,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import AFTER, Steps
 from plumdp.data.columns import ACTION, NEXT_AFTER, ONLY_ACTION, UNKNOWN
-from plumdp.data.duckdb_tables import Block
+from plumdp.data.duckdb_engine import Block
 from plumdp.data.mapping_language import MappingTerm, text
 from plumdp.data.mappings import StateMapping
 from plumdp.data.report import Kind

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.duckdb_tables import column_types, connect, find_files, has_rows, scan
+from plumdp.data.duckdb_engine import column_types, connect
+from plumdp.data.duckdb_tables import find_files, has_rows, scan
 from plumdp.data.files import is_counts_file
 from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw

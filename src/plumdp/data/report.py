@@ -10,11 +10,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value, read_as
-from plumdp.base.vocabulary import Censoring, LogForm, NoBets
+from plumdp.base.vocabulary import Censoring, LogForm, NoBets, NumberHint
 from plumdp.data.censoring import CensoredRuns, told
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
-from plumdp.model.values import NumberHint
 
 Kind: TypeAlias = Literal[
     "matched",

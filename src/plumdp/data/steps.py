@@ -11,7 +11,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell
 from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.base.vocabulary import Steps as StepsOption
-from plumdp.data.censoring import ends_sql
+from plumdp.data.censoring import LENGTH, MOST
 from plumdp.data.columns import (
     ACTION,
     GAP,
@@ -27,19 +27,8 @@ from plumdp.data.columns import (
     next_columns,
     state_columns,
 )
-from plumdp.data.duckdb_tables import (
-    FILE,
-    MEMORY,
-    Block,
-    column_types,
-    columns_of,
-    keeps_order,
-    numbered_scan,
-    pages,
-    scan,
-    text_bytes,
-    watched,
-)
+from plumdp.data.duckdb_engine import MEMORY, Block, column_types, columns_of, pages
+from plumdp.data.duckdb_tables import FILE, keeps_order, numbered_scan, scan, text_bytes, watched
 from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_language import MappingTerm
@@ -318,7 +307,7 @@ class LogSteps:
     def last_states(self, *, once: bool) -> Block | None:
         """Return the last states of runs with their numbers of steps; nothing if no order of steps is known."""
         columns, is_runs = self.expressions, self.form == "trajectories"
-        write = partial(ends_sql, n_last=int(is_runs), once=once)
+        write = partial(_ends_sql, n_last=int(is_runs), once=once)
         if self.is_followed:
             shown = state_columns(self.graph) if is_runs else next_columns(self.graph)
             named = {"own": self.own_sql} | dict(zip(state_columns(self.graph), map(quoted, shown), strict=True))
@@ -530,3 +519,16 @@ def _stage_sql(value: str, lasts: str, n: int, before: int = 0) -> str:
 def _sorted_by(run: str, kind: str) -> str:
     """Return the sort key of runs, as SQL: numbers in texts as numbers, before other texts."""
     return f"{{'place': TRY_CAST({run} AS DOUBLE), 'run': {run}}}" if kind == "VARCHAR" else run
+
+
+def _ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_last: int, once: bool) -> str:
+    """Return the query for the last states of runs and their numbers of steps, in DuckDB's words.
+
+    ``n_last`` is 1 if the last row of a run is no step, and ``once`` says that several rows may be of one step.
+    """
+    n = f"count(DISTINCT {step})" if once else "count(*)"
+    last = ", ".join(f"max_by({value}, {step}) AS {quoted(name)}" for name, value in state.items())
+    where = f"WHERE {run} IS NOT NULL AND {step} IS NOT NULL GROUP BY {run}"
+    runs = f"SELECT least({n} - {n_last}, {MOST}) AS {quoted(LENGTH)}, {last} FROM {table} {where}"
+    keys = ", ".join(map(quoted, [LENGTH, *state]))
+    return f"SELECT {keys}, count(*) AS n FROM ({runs}) AS ended GROUP BY {keys}"

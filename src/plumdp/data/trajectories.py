@@ -18,7 +18,8 @@ from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import ACTION, STEP, needed_columns, next_columns, state_columns
 from plumdp.data.context_counts import contexts_of
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.duckdb_tables import Block, Progress, connect, watched
+from plumdp.data.duckdb_engine import Block, connect
+from plumdp.data.duckdb_tables import Progress, watched
 from plumdp.data.names import literal, quoted
 from plumdp.data.pilots import is_wanted, pilot_size, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split

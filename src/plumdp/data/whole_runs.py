@@ -22,7 +22,7 @@ from plumdp.data.columns import (
     state_columns,
     without_actions,
 )
-from plumdp.data.duckdb_tables import Block, columns_of
+from plumdp.data.duckdb_engine import Block, columns_of
 from plumdp.data.frames import SPARK
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping

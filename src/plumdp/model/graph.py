@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,16 @@ Indices = npt.NDArray[np.integer[Any]]
 
 _LARGEST_INT32 = 2**31 - 1
 _HASHED = 1 << 24  # elements that are hashed at once
+
+
+@runtime_checkable
+class HasGraph(Protocol):
+    """A model, as far as those know it who count."""
+
+    @property
+    def counted_graph(self) -> Graph:
+        """The graph whose transitions data count."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,6 +215,11 @@ class ParametricMDP:
         """The model whose transitions data count, which is itself, or the one that its rows are lifted from."""
         return self if self.lift is None else self.lift.counted
 
+    @property
+    def counted_graph(self) -> Graph:
+        """The graph whose transitions data count: its own, unless its choices are looks."""
+        return self.graph if self.counted.gaps is None else self.counted.graph
+
     @cached_property
     def asked_expressions(self) -> ExpressionTable:
         """The expressions that questions are about: of a model whose choices are observations the first, else all."""

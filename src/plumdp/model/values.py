@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, in_line
+from plumdp.base.vocabulary import NumberHint
 from plumdp.model.graph import BoolArray, Graph, Indices
 
 Codes: TypeAlias = npt.NDArray[np.int64]
@@ -204,12 +205,6 @@ class StateIndex:
     def codes(self, columns: Sequence[npt.NDArray[Any]]) -> list[Codes]:
         """Return the columns as whole numbers, each below the size of its variable."""
         return [variable.code(column) for variable, column in zip(self.variables, columns, strict=True)]
-
-
-class NumberHint(str):
-    """A hint that actions are numbers of which nobody said what they are."""
-
-    __slots__ = ()
 
 
 def likely_word(given: Any, words: Sequence[str]) -> str | None:
