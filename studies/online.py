@@ -17,7 +17,7 @@ from studies.markdown import SYMBOLS, distinct, grouped, markdown_table, middle,
 from studies.plots import COLOURS, NAMES, WIDTH, finite, legend, line, new_figure, plain_ticks
 from studies.study import Cell, Plan, Row, Study
 
-EXPLORATION = 0.1  # share of other choices than the optimistic one, as published
+EXPLORATION = 0.1  # share of other choices than the optimistic one; the paper gives none
 _INSTANCES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
 
 

@@ -51,9 +51,8 @@ Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgre
 """Whose SQL."""
 
 Sets: TypeAlias = Literal["interval", "likelihood", "table"]
-"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, the likelihood with half-spaces across the objectives, or, of a table of unknown rows, intervals and bets on
-values."""
+"""What is drawn around the data: intervals of expressions, the likelihood with half-spaces across the objectives, or,
+of a table of unknown rows, intervals and bets on values."""
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
 """From loose to tight; ``RELAXATIONS`` says of each which parameters its bounds allow for."""

@@ -4,7 +4,7 @@ The seven stages, the folder of each, and what it implements of the paper:
 
 1. model: the transitions of an MDP as expressions of unknown parameters (Section 2.1)
 2. data: how often each transition was seen (Section 2.3)
-3. confidence: what the counts say about the probabilities, tied by their expressions (Sections 2.3, 2.4, 3.4)
+3. confidence: what the counts say about the probabilities, tied by their expressions (Sections 2.3, 2.4)
 4. region: all parameters that explain it, or a proof that none do (Section 3, Theorem 1; products 3.2, emptiness 3.3)
 5. relaxation: what nature may do at each choice (Section 3.1, Theorem 2)
 6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)

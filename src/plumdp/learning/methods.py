@@ -101,7 +101,7 @@ SETS: dict[Sets, SetKind] = {
     ),
     "table": SetKind(table_evidence, frozenset({Trait.TABLE, Trait.RUNS}), view=as_table, has_bets=True),
 }
-"""The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""
+"""The kinds of confidence sets by their names (Sections 2.3, 2.4 and 3 of the paper)."""
 
 
 def error_of(confidence: float) -> float:
