@@ -54,7 +54,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     ]
     return [
         "The first three kinds of sets are valid for runs. The ellipsoid as published counts every outcome as a trial "
-        "of its own, so it misses more often than it says (see the page on confidence). The last column is what was "
+        "of its own, so it misses more often than it says (docs/proofs/intervals.md). The last column is what was "
         "published for it; the published formula, as we read it, gives smaller gaps.",
         *parts,
         "## Seconds, P_Λ",

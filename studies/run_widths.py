@@ -1,6 +1,6 @@
 """Widths of bounds by whole runs over normal intervals: of a mean, of a table on policy, and of two arms that ran.
 
-``python -m studies.run_widths`` prints both tables of the page "Bets on whole runs".
+``python -m studies.run_widths`` prints both tables.
 """
 
 from __future__ import annotations

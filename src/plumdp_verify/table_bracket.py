@@ -1,4 +1,4 @@
-"""From bets on temporal differences to the bracket: Statement 5 of the page "Tables of unknown rows".
+"""From bets on temporal differences to the bracket: Statement 5 of docs/proofs/tables.md.
 
 F(V), the logarithm of the product of all bets of a side, is below ln(1 / error) at the true values. About V̂
 

@@ -1,6 +1,6 @@
 """How far the true values V of a table are from those of its frequencies V̂, in all nodes and jointly.
 
-This is Statement 3 of the page "Tables of unknown rows". With the frequencies P of known rows, and no row in nodes that
+This is Statement 3 of docs/proofs/tables.md. With the frequencies P of known rows, and no row in nodes that
 are not known, D = V - V̂ is -G δ, G being the inverse of I - discount · P in ball arithmetic. Bounds on δ bound D, and
 these bound δ; started from bounds that hold, every round holds.
 """

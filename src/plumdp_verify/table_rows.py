@@ -1,6 +1,6 @@
 """Bets on rows of a table: what the pilot fixed of them, and how far temporal differences are from zero at most.
 
-These are Statements 1 and 2 of the page "Tables of unknown rows", in ball arithmetic. A temporal difference of the true
+These are Statements 1 and 2 of docs/proofs/tables.md, in ball arithmetic. A temporal difference of the true
 values V has mean zero. In a unit that the pilot fixed, its mean over the visits of a row is at most beta (row by row),
 and over all rows of the ball their squares sum to at most the square of a radius.
 """

@@ -496,7 +496,7 @@ def _first_trial(trials: int, successes: int, chance: Fraction) -> Fraction:
 
 
 def strips(case: Case) -> Iterator[Fraction]:
-    """Statement 3 of the page on confidence: trials of events, for the intervals of expressions."""
+    """The beta-binomial martingale of docs/proofs/intervals.md: trials of events, for the intervals of expressions."""
     events, pooled = case.cache.events, observations.pool
     of_visit = {t: pooled(case.cache.events, case.counts(t)) for _, row in case.rows for t in row}
     chance = case.at(case.truth, events.polynomials)

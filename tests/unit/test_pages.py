@@ -68,6 +68,13 @@ def test_a_broken_link_is_found(tmp_path):
     assert broken_links(page) == ["#two", "no.md"]
 
 
+def test_pages_that_code_cites_exist():
+    sources = [path for folder in ("src", "tests", "studies") for path in (ROOT / folder).rglob("*.py")]
+    cited = {page for path in sources for page in re.findall(r"docs/[\w/]+\.md", path.read_text(encoding="utf-8"))}
+    assert len(cited) > 8
+    assert [page for page in sorted(cited) if not (ROOT / page).exists()] == []
+
+
 def test_every_page_is_in_a_table_of_contents():
     docs = ROOT / "docs"
     listed = set()

@@ -19,7 +19,7 @@ exclude each other.
 Confidence sets and tests bring their shares, each with a name and words. Here they are only added up. A share that is
 divided further, among objectives, directions, events or rows, is divided equally (``equal_parts``). If
 data may end at will, parts that are placed by a pilot divide theirs among all pilots that the data might have had
-(``Pilot.weight``). The page "Certificates at the statistical limit" has the statements and their proofs.
+(``Pilot.weight``). docs/proofs/shares.md has the statements.
 
 Shares are exact fractions; what parts are handed are floats. The confidence set has its share rounded down, which makes
 up for the roundings of all others, and a product is off by 2^-53 of itself. So everything that is handed out sums to at

@@ -10,7 +10,7 @@ Y > 0, this implies an inequality that is affine in the parameters, hence a half
 
 Y may depend on all data. Bets along I⁻¹ g, where g is the gradient of a value and I the information that the data will
 have, make the half-space as narrow across g as any can be up to the factor between Chernoff's bound and a normal tail,
-however many parameters there are (see the page "Certificates at the statistical limit").
+however many parameters there are (see docs/proofs/bets.md).
 """
 
 from __future__ import annotations

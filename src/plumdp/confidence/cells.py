@@ -2,8 +2,8 @@
 
 Without an order there is no pilot that could say where to bet, and on what. But the space can be cut into cells before
 all data, and bets be placed in each of them for a truth in its middle. The truth is in one cell, and only the bets of
-that one must hold: what is left are the points that the bets of their own cell leave (Statement 7d of the page
-"Certificates at the statistical limit"). No error is divided among cells.
+that one must hold: what is left are the points that the bets of their own cell leave (Statement 7d,
+docs/proofs/bets.md). No error is divided among cells.
 
 In a cell the wealth G(v) = Σ w[m] E[m](v) + w R(v) is that of bets E for both sides of each direction and for several
 lengths of the data, and of the likelihood ratio R = evidence / likelihood(v) against the space. Weights are fixed and

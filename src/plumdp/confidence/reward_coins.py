@@ -2,7 +2,7 @@
 
 A value x in [0, 1] counts x times for one side of a coin and 1 - x times for the other. Whatever its law, the factor of
 a likelihood ratio or of a bet is then convex in x, so that its expectation is at most that of a coin with the same mean
-(see the page "Certificates at the statistical limit"). Bets win more if values vary less than a coin does, of which the
+(see docs/proofs/hidden_paths.md). Bets win more if values vary less than a coin does, of which the
 variance is larger by the mean of x (1 - x).
 """
 

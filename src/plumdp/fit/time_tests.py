@@ -1,4 +1,4 @@
-"""Tests whether rows changed while the data were collected (Statement W1 of the page on tests of a model).
+"""Tests whether rows changed while the data were collected (Statement W1 of docs/proofs/fit.md).
 
 For a boundary i between base parts of the data, let K(a, b] be what was seen in parts a + 1 to b, L(v) its likelihood
 at a point v, and ev(K) its average over a law of the parameters that was fixed at the start of the stretch. Two

@@ -17,7 +17,7 @@ numbers that do not depend on it:
 - rows: |δ| <= β σ(V) for the mean temporal difference δ of each row (six bets for each, all rows at once);
 - ball: Σ N δ² / (μ σ(V))² <= radius², by a mixture of bets over all rows, one dimension for each.
 
-The variance under the frequencies is at most ψ = max p / R times that under R. The page "Tables of unknown rows" has
+The variance under the frequencies is at most ψ = max p / R times that under R. docs/proofs/tables.md has
 the proofs.
 """
 
