@@ -10,7 +10,7 @@ of its space, the same point for all choices. Three kinds of sets hold that poin
 * An interval for each event of the model, from the trials of all rows that try it.
 * An interval for each event and each single choice that tries it, which shows a row that is off by more than others.
 
-docs/proofs/misfit.md has the proofs.
+docs/proofs/model_tolerance.md has the proofs.
 """
 
 from __future__ import annotations

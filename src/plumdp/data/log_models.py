@@ -82,7 +82,7 @@ def model_from_log(
         Functions of all states at once, as in ``explore_batch``. They are not asked about states that the log does not
         show. A ``choice_rewards`` may be nan where it is unknown: that is refused if the log has the action, and a
         state in which the log has none is then elsewhere itself.
-    elsewhere
+    out_of_table
         For rewards by name, what a step in such a state earns, at least and at most, as in ``{"cost": (0, 1000)}``.
         Questions about this reward need it; sums without a last step may have no most, inf.
     closed

@@ -7,8 +7,7 @@ of nature's strategies. As e > 0, runs end almost surely at it, so that the valu
 Now D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
 
 If rows may be off by a tolerance in total variation, the residual of a row is off by at most the tolerance times the
-range of W over its successors. That is added to e, and nature may be off as well. See
-docs/proofs/misfit.md.
+range of W over its successors. That is added to e, and nature may be off as well: docs/proofs/model_tolerance.md.
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
