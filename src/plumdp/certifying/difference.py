@@ -22,6 +22,7 @@ from plumdp.model.language.words import steps_in_words
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
+from plumdp.result.claim import capped
 from plumdp.result.facts import rung_facts
 from plumdp.result.printing import approximately, outward, percent, plain_bounds, plain_number
 from plumdp.result.rungs import Ground, Rung, leading
@@ -77,10 +78,12 @@ class Difference:
             alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
             return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
-        if self.rungs and self.first.claim.ground == Ground.ROWS and self.verdicts != (Standing.INCONCLUSIVE,):
+        rests_on_rows = Ground.ROWS in (self.first.claim.ground, self.second.claim.ground)
+        if self.rungs and rests_on_rows and self.verdicts != (Standing.INCONCLUSIVE,):
             said = f"If the model is right, {said}"
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
-        return f"{said}{steps}, with confidence {percent(self.first.confidence)}."
+        cap = next((each.claim.cap for each in (self.first, self.second) if each.claim.cap is not None), None)
+        return f"{said}{steps}{capped(cap)}, with confidence {percent(self.first.confidence)}."
 
     @property
     def _unit(self) -> str:
@@ -262,7 +265,7 @@ def difference_of(
     premises = tuple(dict.fromkeys(text for each in rows for text in each.premises))
     rung = replace(rows[0], lower=lower, upper=upper, status=status, premises=premises)
     ends = ends_about(learned, question, sought.choices)
-    rungs = (rung,) if ends is None else with_runs_first(learned, ends, rung, None)
+    rungs = _with_runs_of_one(one, other, rung) if ends is None else with_runs_first(learned, ends, rung, None)
     verdicts = ((each, standings(each.lower, each.upper, margin, direction=one.claim.direction)) for each in rungs)
     decided = (each for each, known in verdicts if each.is_claim and known != (Standing.INCONCLUSIVE,))
     first = next(decided, leading(rungs))
@@ -280,6 +283,23 @@ def difference_of(
         acts_alike(question.model.graph, one.policy, other.policy),
         rungs if len(rungs) > 1 else (),
     )
+
+
+def _with_runs_of_one(one: Certificate, other: Certificate, rung: Rung) -> tuple[Rung, ...]:
+    """Return the rung of the model's difference, after that of both values apart if whole runs bound one of these.
+
+    Their shares of the error were fixed beforehand, and both values lie in their brackets but for the sum of these.
+    """
+    leads = [leading(each.claim.rungs or (of_model(each),)) for each in (one, other)]
+    by_runs = [each for each in leads if each.ground == Ground.WHOLE_RUNS and each.is_claim]
+    if not by_runs or rung.status in CONTRADICTIONS:
+        return (rung,)
+    lower, upper = _less(leads[0].lower, leads[1].upper, -inf), _less(leads[0].upper, leads[1].lower, inf)
+    premises = tuple(dict.fromkeys(text for each in leads for text in each.premises))
+    share, cap = by_runs[0].share, by_runs[0].cap
+    apart = replace(rung, ground=Ground.RIVAL_RUNS, lower=lower, upper=upper, share=share, premises=premises, cap=cap)
+    both = apart, replace(rung, share=1 - share)
+    return both if upper - lower <= rung.upper - rung.lower else both[::-1]  # neither has weaker premises
 
 
 def acts_alike(graph: Graph, one: Policy, other: Policy) -> bool:

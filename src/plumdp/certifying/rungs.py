@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from plumdp.base.vocabulary import Guarantee, Status
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.claims import without_bounds
 from plumdp.learning.learned import Learned
 from plumdp.learning.run_ends import RunEnds
@@ -19,7 +19,7 @@ from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
 from plumdp.result.rungs import Ground, Rung, leading
 
-_SHARED = ("lower", "upper", "status", "guarantee", "reason")  # what rungs and claims say alike
+_SHARED = ("lower", "upper", "status", "guarantee", "reason", "cap")  # what rungs and claims say alike
 _MIXED = (
     "in the same state arms were drawn with different chances, so that rows of the model mix what these chances depend "
     "on"
@@ -106,7 +106,8 @@ def of_model(certificate: Certificate) -> Rung:
 def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Rung:
     """Return the rung of whole runs, contradicted if they exclude each other, whatever the model is."""
     share = learned.budget["run_bets"] if learned.error else Fraction(0)
-    rung = Rung(Ground.WHOLE_RUNS, ends.lower, ends.upper, Status.CERTIFIED, Guarantee.ANYTIME, share, ends.premises)
+    bounds = Ground.WHOLE_RUNS, ends.lower, ends.upper
+    rung = Rung(*bounds, Status.CERTIFIED, ends.guarantee, share, ends.premises, cap=ends.cap)
     if ends.why_not:
         return replace(rung, status=Status.INCONCLUSIVE, reason=ends.why_not)
     if ends.lower > ends.upper:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _ORDERS = ("order", "expected")
 _NAMES = ("column", "state", "action", "form", "text")
-_OF_ALL_DATA = ("sampling", "keep_going")  # may be said of files of counts too
+_OF_ALL_DATA = ("sampling", "keep_going", "run_cap")  # may be said of files of counts too
 
 
 def each_model(given: Options) -> list[Options]:
@@ -193,7 +193,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
         steps=given.steps,
         rejected=given.rejected,
         known=given.known,
-    )
+    ).capped(given.run_cap)
 
 
 def how_read(given: Options) -> dict[str, Any]:
@@ -216,7 +216,8 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     if is_counts_file(files[0]):
         return None
     how = how_read(given) | {"expected": given.expected, "steps": given.steps}
-    return plumdp.data.read_whole_runs(model, log_of(given, files), **how).of(*policy_names(*policies))
+    runs = plumdp.data.read_whole_runs(model, log_of(given, files), **how).of(*policy_names(*policies))
+    return replace(runs, cap=given.run_cap)
 
 
 def _names_arms(given: Options, model: ParametricMDP) -> bool:
@@ -293,6 +294,7 @@ def _data_of(given: Options) -> Sequence[str]:
 def log_of(given: Options, files: Sequence[str]) -> RawLog:
     """Return files as a log, without the runs that made the table of a log, which are known by their names."""
     from plumdp.data.duckdb_tables import find_files
+    from plumdp.starting.proposal import is_price_list
 
     raw = raw_of(given, files)
     if not is_log(given.model):
@@ -308,7 +310,9 @@ def log_of(given: Options, files: Sequence[str]) -> RawLog:
             "and add the counts"
         )
     how: Any = {} if first == read else {"of": table}
-    return raw.others(n_first(given), run=run, step=step, means=given.cost or given.reward, **how)
+    earned = given.cost or given.reward
+    how |= {} if is_price_list(earned, given.state, given.action) else {"means": earned}
+    return raw.others(n_first(given), run=run, step=step, **how)
 
 
 def _file_of(path: str) -> Path:

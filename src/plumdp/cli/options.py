@@ -227,6 +227,10 @@ class Options:
     censoring: vocabulary.Censoring | None = option(
         "log", "--censoring", "Needed if most runs of the log end before the outcome of their last action. unrelated: "
         "they were censored, for reasons that have nothing to do with that outcome; every result repeats it.")
+    run_cap: float | None = option(
+        "log", "--run-cap AMOUNT", "What whole runs under practice cost or earn in all counts up to this amount, which "
+        "was fixed before looking at them; sentences then say so. plumdp start proposes it from the first runs.",
+        check=_POSITIVE)
     steps: vocabulary.Steps | None = option(
         "log", "--steps WORD", "What the steps of trajectories show. consecutive: numbers that grow by one in each "
         "row, so that a missing row is a gap; monthly, weekly, daily or every=30d: dates, one in each such period, so "

@@ -31,6 +31,7 @@ TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
 MEMORY = Fraction(1, 8)  # for tests of memory, from the share of a set, if contexts were counted
 _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
 _OF_RUNS = Fraction(4, 5)  # of the error of a set, as what whole runs say comes first
+_OF_RIVAL = Fraction(1, 5)  # if the model says the rest of what is asked: the value of another policy
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
 
 
@@ -166,7 +167,9 @@ class Counted:
     def divided(self, budget: ErrorBudget) -> ErrorBudget:
         """Return the budget of a set beside tests of the numbers that the model fixes, and beside whole runs."""
         budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
-        return beside_runs(budget) if any(question.runs is not None for question in self.questions) else budget
+        if not any(question.runs is not None for question in self.questions):
+            return budget
+        return beside_runs(budget, _OF_RUNS if all(question.is_of_runs for question in self.questions) else _OF_RIVAL)
 
 
 def require_error(error: float) -> None:
@@ -199,8 +202,8 @@ def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)
 
 
-def beside_runs(budget: ErrorBudget) -> ErrorBudget:
-    """Return the budget beside bets on whole runs, which have most of the error, however many runs there are."""
-    of_set = tuple(each._replace(fraction=(1 - _OF_RUNS) * each.fraction) for each in budget.of_set)
-    of_runs = Share("run_bets", _OF_RUNS * budget.confidence_set, "bets on whole runs")
+def beside_runs(budget: ErrorBudget, share: Fraction) -> ErrorBudget:
+    """Return the budget beside bets on whole runs, which have a share of its error, however many runs there are."""
+    of_set = tuple(each._replace(fraction=(1 - share) * each.fraction) for each in budget.of_set)
+    of_runs = Share("run_bets", share * budget.confidence_set, "bets on whole runs")
     return replace(budget, of_set=of_set, beside=(of_runs, *budget.beside))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from math import inf
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import IngestionReport
 from plumdp.data.run_record import WholeRuns
@@ -20,6 +21,18 @@ class Log:
 
     counts: TransitionCounts
     read_runs: Callable[[ParametricMDP], WholeRuns] | None = None  # the same log once more, as whole runs
+
+    def capped(self, cap: float | None) -> Log:
+        """Return the log, of whose whole runs none earns or costs more than an amount that was fixed before them.
+
+        What is more counts as this amount, so that values by whole runs are those of such returns.
+        """
+        if cap is not None and not 0 < cap < inf:
+            raise DataError(Option("run_cap", cap), ": give an amount above 0")
+        if cap is None or self.read_runs is None:
+            return self
+        read = self.read_runs
+        return replace(self, read_runs=lambda model: replace(read(model), cap=cap))
 
     @property
     def report(self) -> IngestionReport:

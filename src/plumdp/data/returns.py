@@ -36,6 +36,7 @@ class Outcomes:
     upper: FloatArray  # (n_runs): likewise from above
     is_complete: BoolArray  # (n_runs)
     within: Range
+    cap: float | None = None  # the amount that returns beyond it count as, if there may be any
 
     def value(self, share: float, side: int) -> float:
         """Return the number at a share of the range, rounded down or up as the side says."""
@@ -58,7 +59,10 @@ def outcomes_of(
     *,
     return_range: Range | None = None,
 ) -> Outcomes:
-    """Return the outcomes of runs from the initial state that follow a policy of a graph until they are decided."""
+    """Return the outcomes of runs from the initial state that follow a policy of a graph until they are decided.
+
+    Returns that are beyond the cap of runs, in either direction, are taken to be this amount.
+    """
     require_start(model, runs)
     within = range_of_returns(objective, model, graph, policy, return_range)
     ends = ends_of(objective, runs, model.graph, out_of_table_of(model))
@@ -70,8 +74,11 @@ def outcomes_of(
         assert isinstance(objective, Reach)
         returns = reach_returns(objective, runs, ends)
     _require_within(returns, runs, within, was_given=return_range is not None)
+    cap, cut = None, within if runs.cap is None else (max(within[0], -runs.cap), min(within[1], runs.cap))
+    if cut != within and cut[0] < cut[1]:
+        within, cap = cut, runs.cap
     lower, upper = scaled(returns.lower, within, down), scaled(returns.upper, within, up)
-    return Outcomes(lower, upper, returns.is_complete, within)
+    return Outcomes(lower, upper, returns.is_complete, within, cap)
 
 
 def range_of_returns(

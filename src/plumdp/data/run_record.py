@@ -33,6 +33,10 @@ class WholeRuns:
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
     expected: float | None = None  # runs that were pre-specified before there were any; then names put runs in order
     return_range: tuple[float, float] | None = None  # between which all returns lie, if somebody said so beforehand
+    began_together: bool = False  # all in one period, so that no outcome decided how many there are
+    cap: float | None = (
+        None  # beyond which a return counts as this amount, above 0 or below, if somebody fixed it before
+    )
     arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
     chance: FloatArray | None = None  # (n_runs): with which its arm was drawn
     task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
@@ -44,6 +48,11 @@ class WholeRuns:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def has_fixed_number(self) -> bool:
+        """Whether no outcome decided how many there are; then they may be in any order that outcomes did not make."""
+        return self.began_together and self.expected is None and self.arm is None
 
     @property
     def run(self) -> Indices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +54,13 @@ def read_whole_runs(
     expected: float | None = None,
     return_range: tuple[float, float] | None = None,
     steps: Steps | None = None,
+    on_unmatched: Literal["error", "report"] = "error",
 ) -> WholeRuns:
     """Return the whole runs in a log that names run and step of each row.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
-    that it does not have is "out_of_table". Runs in which a step is missing are refused; ``steps`` shows that in dates.
+    that it does not have is "out_of_table". Runs in which a step is missing are refused, or left out if ``on_unmatched``
+    is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates.
 
     Parameters
     ----------
@@ -80,6 +82,8 @@ def read_whole_runs(
         Two numbers between which the returns of all runs lie, such as a cap on costs, that you fixed before.
     steps
         As in ``read_log``.
+    on_unmatched
+        Whether runs in which a step is missing are refused, or left out ("report").
 
     Returns
     -------
@@ -89,7 +93,7 @@ def read_whole_runs(
     Raises
     ------
     DataError
-        If a run lacks a step, or a column is missing.
+        If a run lacks a step and is not left out, or a column is missing.
 
     Examples
     --------
@@ -108,7 +112,8 @@ def read_whole_runs(
         given = read_mapping(model.graph, states, actions)
         mapping = without_actions(model.graph, log.columns, columns, given)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
-        if is_period(steps_of(steps)) and form == "trajectories" and STEP in found:
+        has_periods = is_period(steps_of(steps)) and form == "trajectories" and STEP in found
+        if has_periods:
             found |= {STEP: in_periods(str(steps), str(found[STEP]))}
         of_runs = columns_of_runs(model.graph, columns or {})
         if of_runs and "arm" not in of_runs:
@@ -127,6 +132,9 @@ def read_whole_runs(
         left_out = others_of(log.part)
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
+    if on_unmatched == "report":
+        block, said = _without_gaps(block)
+        left_out = (*left_out, *said)
     rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
         raise DataError("there are no runs in the log")
@@ -149,6 +157,7 @@ def read_whole_runs(
     values: dict[str, Any] = {name: _once(rows, f"{name} of the run") for name in of_runs}
     if "arm" in values:
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
+    values |= {"began_together": has_periods and not only_ordered}  # or it would have been refused
     return replace(made, expected=expected, return_range=return_range, rests_on=left_out, **values)
 
 
@@ -209,6 +218,19 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
     rank = f"dense_rank() OVER (ORDER BY {order}) AS {quoted(_RUN)}"
     numbered = f"SELECT *, {rank} FROM (SELECT *, {number} FROM ({rows}))"
     return columns_of(log.connection.execute(f"{numbered} ORDER BY {order}, {quoted(STEP)}"))
+
+
+def _without_gaps(block: Block) -> tuple[Block, tuple[str, ...]]:
+    """Return the rows of runs in which no row is missing, and what is assumed of the others, in words."""
+    follows, apart = np.diff(block[_RUN]) == 0, np.diff(block[STEP])
+    is_gap = follows & (apart > 1)
+    if np.array_equal(is_gap, follows):  # steps only put the rows in order
+        return block, ()
+    torn = np.unique(block[_RUN][1:][is_gap])
+    kept = ~np.isin(block[_RUN], torn)
+    left = f"that a row is missing in {len(torn):,} of {number_of(len(np.unique(block[_RUN])), 'run')}"
+    said = (f"{left}, which are left out, has nothing to do with how these runs went",) if len(torn) else ()
+    return {name: values[kept] for name, values in block.items()}, said
 
 
 def _require_all_steps(rows: _OrderedRows) -> bool:

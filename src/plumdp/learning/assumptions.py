@@ -129,17 +129,29 @@ def assumptions_of_data(
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *observations, *_of_rows_in(model, counts))
 
 
+_TOGETHER = (
+    "every run began with its first row, all of them in one period, so that nothing that came of them decided how many "
+    "there are; nor did it decide by which names they are sorted"
+)
+
+
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
     yield from (_RUNS, _ALIKE, *runs.rests_on)
     if runs.expected is not None:
         yield f"you pre-specified {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
+    if runs.has_fixed_number:
+        yield _TOGETHER
     begins = runs.label[runs.first[:-1]]
     is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
-    if is_late.any():
+    if is_late.any() and not runs.has_fixed_number:
         late = f"{number_of(int(is_late.sum()), 'run')}, whose first row is not step 0 or 1"
         yield f"no step is missing at the start of {late} (but {begins[np.argmax(is_late)]:g}, for one)"
-    if isinstance(objective, Reward):
+    if outcomes.cap is not None:
+        ends = f"above {outcomes.cap:,.10g}", f" or below {-outcomes.cap:,.10g}" * (outcomes.within[0] == -outcomes.cap)
+        beyond = "" if ends[1] else "; without this limit, values by whole runs can only be larger"
+        yield f"a run whose total is {''.join(ends)} counts as this amount, a limit fixed before these runs{beyond}"
+    elif isinstance(objective, Reward):
         yield f"every return lies between {outcomes.within[0]:g} and {outcomes.within[1]:g}"
     if runs.only_ordered:
         yield "the rows of each run follow one another in the order of their steps, and none is missing"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import HalfSpace
 from plumdp.model.question import Question
 
@@ -27,6 +28,8 @@ class RunEnds:
     stand_alone: bool  # as the model's rows mix what chances of arms depend on
     premises: tuple[str, ...]  # in words
     why_not: str = ""  # why runs say nothing, in words
+    guarantee: Guarantee = Guarantee.ANYTIME
+    cap: float | None = None  # the amount that what a run earned beyond it counts as
 
     def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]], *, of_practice: bool = False) -> bool:
         """Return whether these are bounds on the value of a policy, or on its difference to a second one."""

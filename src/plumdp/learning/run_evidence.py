@@ -17,6 +17,7 @@ import numpy.typing as npt
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, ModelError, Option, WhyNot
+from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
 from plumdp.confidence.sets import Counted, Evidence
@@ -133,9 +134,12 @@ def _bounds(
     how = () if question.is_practised else (_NOT_ROUTED if draws is None else _DRAWN,)
     premises = (*said, *how, *assumptions_of_runs(runs, whole, objective))
     subjects = [(each,) for each in policies] + [tuple(policies)] * (len(policies) - 1)
+    guarantee = Guarantee.FIXED if runs.has_fixed_number else Guarantee.ANYTIME
     for share, (low, high), about in zip(errors[::-1], ranges, subjects, strict=True):
         to = whole.value if len(about) == 1 else whole.difference
-        ends.append(RunEnds(question, about, of_practice, to(low, -1), to(high, 1), share, stand_alone, premises))
+        bounds = to(low, -1), to(high, 1)
+        found = RunEnds(question, about, of_practice, *bounds, share, stand_alone, premises, "", guarantee, whole.cap)
+        ends.append(found)
     return ends
 
 
@@ -186,10 +190,11 @@ def _on_model(question: Question, model: ParametricMDP) -> Objective:
 
 
 def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
-    """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs was pre-specified."""
-    if runs.expected is None:
+    """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs is known beforehand."""
+    expected = len(runs) if runs.has_fixed_number else runs.expected
+    if expected is None:
         return mean_bounds(Tally.of(made.lower), Tally.of(made.upper), error)
-    return mean_ends(made.lower, made.upper, error, runs.expected / n_arms)  # whichever arms came
+    return mean_ends(made.lower, made.upper, error, expected / n_arms)  # whichever arms came
 
 
 def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
@@ -202,7 +207,7 @@ def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
     for arm, each in zip(runs.arms, made, strict=True):
         rows = runs.arm == arm
         lower[rows], upper[rows], is_complete[rows] = each.lower, each.upper, each.is_complete
-    return Outcomes(lower, upper, is_complete, made[0].within)
+    return Outcomes(lower, upper, is_complete, made[0].within, made[0].cap)
 
 
 def _draws_of(runs: WholeRuns) -> Draws | None:

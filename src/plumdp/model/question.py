@@ -106,9 +106,15 @@ class Question:
 
     @property
     def is_practised(self) -> bool:
-        """Whether its policy is what was done, so that all runs of a log are runs of it."""
-        is_asked = is_practice(self.policy) or "policy" in self.practised
-        return self.against is None and (is_asked or (self.policy is None and self.model.graph.is_chain))
+        """Whether a policy of it is what was done, so that all runs of a log are runs of that."""
+        is_of_chain = self.model.graph.is_chain and not self.has_policies
+        return bool(self.practised) or is_practice(self.policy) or is_practice(self.against) or is_of_chain
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether whole runs bound all that it asks, and not only the value of practice as one of two policies."""
+        is_practice_alone = self.against is None and "against" not in self.practised
+        return self.runs is not None and (is_practice_alone or not self.practised)
 
     @property
     def prespecified(self) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Claim:
     contradiction: str = ""  # what contradicts the model or what is assumed, in words
     ground: Ground = Ground.ROWS  # what the bounds rest on, as one of the rungs does
     rungs: tuple[Rung, ...] = ()  # all that bound the value, the weakest premises first; none if the model does alone
+    cap: float | None = None  # if the bounds are of whole runs, of whose totals no more than this counts
     claims_bounds: bool = (
         True  # not if data contradict the graph or what is assumed of runs, or rows changed or remember
     )
@@ -87,14 +88,17 @@ class Claim:
         """Return the claim in one sentence, in the words that are checked unless there are more."""
         share, unit = percent(self.confidence), f" {self.unit}" if self.unit else ""
         low, high = self.printed_bounds
-        between = f"between {low} and {high}{unit}{steps}"
+        counted = capped(self.cap)
+        between = f"between {low} and {high}{unit}{steps}{counted}"
         subject = "value" if self.is_of_chain else "policy's value"
         if not self.claims_bounds:
             return f"{self.status.upper()}: {self.contradiction}. No bound is claimed."
         if self.status == Status.CERTIFIED:
-            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}{steps}"
+            value = (
+                f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}{steps}{counted}"
+            )
             who = f"If the model is right, the {subject}" if self.is_after_runs else f"The {subject}"
-            return f"{who} {value} with confidence {share}."
+            return f"{who} {value}{',' if counted else ''} with confidence {share}."
         if self.status == Status.REJECTED:
             return f"MODEL REJECTED: {self.contradiction}, the {subject} lies {between} with confidence {share}."
         if self.reason:
@@ -171,6 +175,11 @@ class Comparison:
     answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     difference: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
     rival: PolicyTable | None = None  # the other policy, which folders keep
+
+
+def capped(cap: float | None) -> str:
+    """Return the words for a value of which no more counts of a run than an amount."""
+    return "" if cap is None else f", counting at most {cap:,.10g} of a run"
 
 
 def contradicted(claim: Claim, how: How, rests_on: RestsOn) -> Claim:

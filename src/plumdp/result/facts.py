@@ -88,7 +88,14 @@ def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Compar
 _NAMES = {
     Ground.WHOLE_RUNS: ("whole runs", "runs assume"),
     Ground.LIFE_TABLE: ("life table", "table assumes"),
+    Ground.RIVAL_RUNS: ("runs of one", "this assumes"),
     Ground.ROWS: ("the model", "model assumes"),
+}
+
+
+_IF = {
+    Ground.RIVAL_RUNS: "if the model is right about the other one, and whatever it says of this one",
+    Ground.ROWS: "if it is right",
 }
 
 
@@ -100,7 +107,7 @@ def rung_facts(rungs: Sequence[Rung]) -> list[Fact]:
 def _said(rung: Rung) -> str:
     if rung.is_claim:
         between = f"between {outward(rung.lower, -1)} and {outward(rung.upper, 1)}"
-        return f"if it is right, {between}" if rung.ground == Ground.ROWS else f"{between}, whatever the model says"
+        return f"{_IF[rung.ground]}, {between}" if rung.ground in _IF else f"{between}, whatever the model says"
     is_rejected = rung.status == Status.REJECTED
     return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"
 

@@ -19,6 +19,7 @@ class Ground(StrEnum):
 
     WHOLE_RUNS = "whole runs"  # runs are alike, and followed the policy
     LIFE_TABLE = "life table"  # besides, they were censored independently of everything in them
+    RIVAL_RUNS = "runs of one policy"  # of a difference: whole runs bound one value, and the model the other one
     ROWS = "rows"  # where a step leads depends on state and action alone, or on parameters, too
 
     def __repr__(self) -> str:  # not an assignment, which Sphinx cannot print as a default
@@ -37,6 +38,7 @@ class Rung:
     share: Fraction
     premises: tuple[str, ...]
     reason: str = ""  # why it claims nothing, in words
+    cap: float | None = None  # if it is about whole runs, of whose totals no more than this counts
 
     @property
     def is_claim(self) -> bool:

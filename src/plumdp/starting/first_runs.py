@@ -97,6 +97,8 @@ class FirstRunsLook:
         used = parse_mapping(acting).columns() if acting else []
         rest = [each for each in self._profiles if each.name not in used]
         valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
+        if reward[0]:  # of a list of prices, texts are states and actions
+            valued = [name for name in valued if not self._look.types[name].startswith("VARCHAR")]
         chosen = self._states(states, [each for each in rest if each.name not in (*valued, known)])
         if known:
             chosen |= self._known(known)

@@ -21,6 +21,7 @@ from plumdp.data.columns import named
 from plumdp.data.log import Log
 from plumdp.data.log_models import action_name, model_from_log
 from plumdp.data.logs import read_log
+from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.names import quoted
 from plumdp.data.raw_logs import RawLog
 from plumdp.fit.remembered import find_remembered
@@ -29,10 +30,13 @@ from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import as_in
 from plumdp.model.text import number_of, one_line
+from plumdp.result.printing import outward
 from plumdp.starting.roles import column_term, is_harm, look_at
 from plumdp.tables.fit import table_fit
 
 _EVIDENT = 0.05  # p-value of memory from which on it is said
+
+_MOST_PRICES = 40  # of a list that is proposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +133,7 @@ class Start:
             order=self.order,
             on_unmatched="report",
             known=self.known,
-        )
+        ).capped(self.run_cap or None)
 
     @property
     def objective(self) -> str:
@@ -155,9 +159,33 @@ class Start:
 
     @property
     def _earned(self) -> str:
-        """The column of costs or rewards, in words."""
+        """The column of costs or rewards, in words; nothing if it is a list of prices."""
         column = self.reward[1]
+        if is_price_list(column, self.states, self.actions):
+            return ""
         return f"{column} (without that of rows without an action)" if column and self.at_ends[0] else column
+
+    @property
+    def prices(self) -> str:
+        """The costs or rewards as a list of prices, an expression, if each action always had one in each state."""
+        column = self.reward[1]
+        if not column or is_price_list(column, self.states, self.actions) or not isinstance(self.actions, str):
+            return ""
+        known = [each for each in self._means[0] if each.action is not None]
+        names = [*_plain(self.states), *parse_mapping(self.actions).columns()]
+        if len(names) != len(self.states) + 1 or not all(each.is_constant for each in known):
+            return ""
+        paid = [((*each.state, each.action), each.total / each.n) for each in known if each.n_paid]
+        if not 0 < len(paid) <= _MOST_PRICES or any("'" in str(value) for values, _ in paid for value in values):
+            return ""
+        whens = []
+        for values, price in sorted(paid, key=str):
+            pairs = zip(map(column_term, names), values, strict=True)
+            is_here = (
+                f"{name} = '{value}'" if isinstance(value, str) else f"{name} = {value}" for name, value in pairs
+            )
+            whens.append(f"when {' and '.join(is_here)} then {price:.10g}")
+        return f"case {' '.join(whens)} else 0 end"
 
     @cached_property
     def _means(self) -> tuple[list[_Earned], dict[str, tuple[float, float]]]:
@@ -172,9 +200,25 @@ class Start:
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
         if not rows:
             raise DataError(f"column {column} has no numbers; name another with --cost or --reward")
-        earned = [_Earned(row[:-6], action_name(row[-6]), *row[-5:-2]) for row in rows]
+        earned = [_Earned(row[:-6], action_name(row[-6]), *row[-5:-2], row[-2] == row[-1]) for row in rows]
         least, most = min(row[-2] for row in rows), max(row[-1] for row in rows)
         return earned, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
+
+    @cached_property
+    def run_cap(self) -> float:
+        """Half more than the most that one of the first runs cost or earned, rounded up.
+
+        It is 0 if rows name no runs, or if so many steps cannot come to more.
+        """
+        if not (self.reward[1] and self._part["run"]):
+            return 0.0
+        with look_at(self.raw.first(self.first, **self._part)) as look:
+            column = self.reward[1]
+            value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
+            totals = f"SELECT abs(fsum({value})) AS total FROM {{rows}} GROUP BY {quoted(self._part['run'])}"
+            ((most,),) = look.rows(f"SELECT max(total) FROM ({totals}) WHERE isfinite(total)")
+        cap, most_of_step = float(outward(1.5 * (most or 0), 1, 2)), max(map(abs, self._means[1][self.reward[0]]))
+        return cap if cap < self.within * most_of_step else 0.0
 
     def next_command(self, file: str) -> str:
         """Return a command that asks for a value, of which more is known than of a difference."""
@@ -210,6 +254,7 @@ class Start:
             "table": [f"{name}={value}" for name, value in self.table.items()],
             "goal": self.goal,
             self.reward[0] or "cost": self.reward[1],
+            "run-cap": self.run_cap,
         }
         meant: dict[str, Any] = {key: value for key, value in named.items() if value}
         lines = [f"{key} = {_toml(value)}" for key, value in meant.items()]
@@ -253,6 +298,22 @@ class _Earned(NamedTuple):
     n: int  # rows
     n_paid: int  # those where it is not 0
     total: float
+    is_constant: bool  # whether all had the same
+
+
+def _plain(states: Mapping[str, Any]) -> list[str]:
+    """Return the columns that are state variables as they are."""
+    columns = [(term, parse_mapping(term).columns()) for term in states.values() if isinstance(term, str)]
+    return [of[0] for term, of in columns if len(of) == 1 and term == column_term(of[0])]
+
+
+def is_price_list(term: str, states: Mapping[str, Any], actions: Any) -> bool:
+    """Return whether costs or rewards are an expression of the state and the action alone, as somebody states it."""
+    if not term or not isinstance(actions, str):
+        return False
+    with suppress(DataError):
+        return {*parse_mapping(term).columns()} <= {*_plain(states), *parse_mapping(actions).columns()}
+    return False
 
 
 def _by_choice(earned: Sequence[_Earned], ends: Any) -> Any:

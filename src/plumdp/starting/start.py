@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -165,7 +166,8 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
-    found = _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
+    own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found))
+    found = _with_states(replace(found, facts=(*facts, *own)))
     memory = found.memory if run and step else ""
     return replace(found, facts=(*found.facts, ("memory", memory))) if memory else found
 
@@ -177,6 +179,24 @@ def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
     n, total = found.at_ends
     has = f"{number_of(n, 'row')} of the first runs without an action {'has' if n == 1 else 'have'} a {found.reward[0]}"
     return [("odd", f"{has}, too, {total:,.6g} in all, that is in no result")]
+
+
+def _facts_of_runs(found: Start) -> list[tuple[str, str]]:
+    """Return how much of a run counts where whole runs are asked."""
+    cap = f"{found.run_cap:,.10g}"
+    said = (
+        f"where whole runs are asked, a {found.reward[0]} of a run above {cap} counts as {cap}, half more than any of "
+    )
+    return [("cap", f"{said}the first {found.first:,} has (or another run-cap)")] if found.run_cap else []
+
+
+def _facts_of_prices(found: Start) -> list[tuple[str, str]]:
+    """Return how to state a list of prices, if the first runs show one."""
+    if not (prices := found.prices):
+        return []
+    said = f"each action always had one {found.reward[0]} in each state; if these are prices, nothing is to be learned"
+    typed = shlex.quote(prices) if {*'$`"\\!'} & {*prices} else f'"{prices}"'
+    return [("prices", f"{said}: --{found.reward[0]} {typed}")]
 
 
 def _with_states(found: Start) -> Start:

@@ -1,0 +1,239 @@
+"""Practice is its whole runs, also where another policy is compared with it by the rows of a model."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+from tiers import size
+
+import plumdp as pl
+from plumdp.base.errors import DataError
+from plumdp.certifying.pipeline import comparing
+from plumdp.data import read_whole_runs
+from plumdp.model.question import ask
+from plumdp.result.rungs import Ground
+from plumdp.starting.proposal import is_price_list
+
+STEPS, FAILS, MENDED, COST = (
+    6,
+    0.3,
+    0.9,
+    {("ok", "run"): 0.0, ("ok", "mend"): 2.0, ("bad", "run"): 5.0, ("bad", "mend"): 3.0},
+)
+ASKED = f'R{{"cost"}}min=? [ C<={STEPS} ]'
+OFTEN = {"ok": 0.1, "bad": 0.6}  # how often practice mends
+
+
+def step(state):
+    after = pl.unknown(state._replace(state="ok"), state._replace(state="bad"))
+    return {"run": after, "mend": after}
+
+
+MACHINE = pl.explore(step, {"state": "ok"}, choice_rewards={"cost": lambda state, action: COST[state.state, action]})
+
+
+def rule(state):
+    return "run" if state.state == "ok" else "mend"
+
+
+def bad_after(state, action):
+    return 1 - MENDED if action == "mend" else FAILS if state == "ok" else 1.0
+
+
+@cache
+def value(policy):
+    """Return the exact mean of what six steps cost."""
+    bad, total = 0.0, 0.0
+    for _ in range(STEPS):
+        after = 0.0
+        for state, p in (("ok", 1 - bad), ("bad", bad)):
+            mends = OFTEN[state] if policy == "practice" else float(state == "bad")
+            for action, share in (("mend", mends), ("run", 1 - mends)):
+                total += p * share * COST[state, action]
+                after += p * share * bad_after(state, action)
+        bad = after
+    return total
+
+
+def log_of(n, rng, *, missing=0.0, together=True):
+    """Return the log of machines that are looked at each week, all from one Monday on, or each from another one."""
+    rows, monday = [], pd.Timestamp("2024-01-01")
+    for machine in range(1, n + 1):
+        state, begins = "ok", 0 if together else machine
+        for t in range(STEPS + 1):
+            action = "mend" if rng.random() < OFTEN[state] else "run"
+            if t in (0, STEPS) or rng.random() >= missing:
+                rows.append((machine, monday + pd.Timedelta(weeks=begins + t), state, action))
+            state = "bad" if rng.random() < bad_after(state, action) else "ok"
+    return pd.DataFrame(rows, columns=["episode", "step", "state", "action"])
+
+
+def read(log, **how):
+    return pl.read_log(MACHINE, log, steps="weekly", censoring="unrelated", on_unmatched="report", **how)
+
+
+def compared(log, error=0.05, *, against="practice", cap=None):
+    (asked,) = comparing(ask(ASKED, MACHINE, memory=True), rule, against, prespecified=True)
+    learned = pl.learn(MACHINE, read(log).capped(cap), objectives=[asked], confidence=1 - error)
+    return learned, pl.difference(learned, ASKED, rule, against, names=("the rule", "practice"))
+
+
+def test_the_difference_is_that_of_a_rule_by_rows_and_of_practice_by_its_runs():
+    learned, found = compared(log_of(200, np.random.default_rng(1)))
+    apart, rows = sorted(found.rungs, key=lambda each: each.ground != Ground.RIVAL_RUNS)
+    by_rows, practice = (pl.conclude(learned, ASKED, policy=policy) for policy in (rule, "practice"))
+    assert (by_rows.claim.ground, practice.claim.ground) == ("rows", "whole runs")
+    assert apart.lower == np.nextafter(by_rows.lower - practice.upper, -np.inf)
+    assert apart.upper == np.nextafter(by_rows.upper - practice.lower, np.inf)
+    assert {*by_rows.rests_on.assumptions} | {*practice.rests_on.assumptions} == {*apart.premises}
+    assert apart.share == learned.budget["run_bets"]
+    assert apart.share + rows.share == 1
+    assert learned.budget.total <= 1
+    assert practice.lower <= value("practice") <= practice.upper
+    assert apart.lower <= value("rule") - value("practice") <= apart.upper
+    assert "runs of one policy" in [each["ground"] for each in json.loads(json.dumps(found.to_dict()))["rungs"]]
+
+
+def test_either_of_two_policies_may_be_practice_by_its_runs():
+    log = log_of(100, np.random.default_rng(2))
+    (asked,) = comparing(ask(ASKED, MACHINE, memory=True), "practice", rule, prespecified=True)
+    learned = pl.learn(MACHINE, read(log), objectives=[asked], confidence=0.95)
+    turned, found = pl.difference(learned, ASKED, "practice", rule), pl.difference(learned, ASKED, rule, "practice")
+    assert (turned.lower, turned.upper) == (-found.upper, -found.lower)
+    assert turned.sentence.startswith(("If the model is right", "Inconclusive"))
+
+
+def test_runs_with_a_missing_row_are_left_out_and_the_premise_says_so():
+    log = log_of(120, np.random.default_rng(3), missing=0.1)
+    with pytest.raises(DataError, match="the row of the step before is missing"):
+        read_whole_runs(MACHINE, log, steps="weekly")
+    runs = read_whole_runs(MACHINE, log, steps="weekly", on_unmatched="report")
+    whole = log.groupby("episode").filter(lambda rows: len(rows) == STEPS + 1)
+    assert [*runs.names] == sorted(whole.episode.unique())
+    n_left = 120 - len(runs)
+    assert 0 < n_left < 120
+    said = (
+        f"that a row is missing in {n_left} of 120 runs, which are left out, has nothing to do with how these runs went"
+    )
+    assert said in runs.rests_on
+    found = pl.certify(MACHINE, read(log), ASKED, policy="practice", confidence=0.95)
+    assert said in found.rests_on.assumptions
+    assert found.claim.ground == "whole runs"
+
+
+def test_no_run_is_left_out_if_none_has_a_gap():
+    runs = read_whole_runs(MACHINE, log_of(5, np.random.default_rng(3)), steps="weekly", on_unmatched="report")
+    assert (len(runs), runs.rests_on) == (5, ())
+
+
+def test_a_number_of_runs_is_fixed_beforehand_if_all_began_together():
+    """Renewed sizes need a number that no outcome decided; runs that begin in turn may have been ended at will."""
+    log = log_of(80, np.random.default_rng(4))
+    runs = read_whole_runs(MACHINE, log, steps="weekly")
+    assert runs.has_fixed_number
+    assert not read_whole_runs(MACHINE, log, steps="weekly", expected=80).has_fixed_number
+    numbered = log.assign(step=log.groupby("episode").cumcount())
+    assert not read_whole_runs(MACHINE, numbered).has_fixed_number
+    both = [
+        pl.certify(MACHINE, pl.read_log(MACHINE, each, censoring="unrelated", **how), ASKED, policy="practice")
+        for each, how in ((log, {"steps": "weekly"}), (numbered, {}))
+    ]
+    fixed, at_will = both
+    assert (fixed.claim.guarantee, at_will.claim.guarantee) == ("finite-sample, fixed N", "finite-sample, anytime")
+    assert fixed.upper - fixed.lower < at_will.upper - at_will.lower
+    assert any("all of them in one period" in text for text in fixed.rests_on.assumptions)
+    assert not any("all of them in one period" in text for text in at_will.rests_on.assumptions)
+
+
+def test_a_cap_cuts_returns_and_every_sentence_says_so():
+    """Nothing is claimed above the cap; the lower bound holds for all that runs cost, as min(total, cap) <= total."""
+    log = log_of(100, np.random.default_rng(5))
+    wide, capped = (
+        pl.certify(MACHINE, read(log).capped(cap), ASKED, policy="practice", confidence=0.95) for cap in (None, 8.0)
+    )
+    assert capped.lower <= value("practice")
+    assert capped.upper <= 8 < wide.upper < 30
+    assert ", counting at most 8 of a run, with confidence 95 %." in capped.headline
+    assert "counting" not in wide.headline
+    runs = capped.claim.rungs[0]
+    assert (runs.cap, capped.claim.cap, wide.claim.cap) == (8, 8, None)
+    assert capped.to_dict()["claim"]["rungs"][0]["cap"] == 8 if "claim" in capped.to_dict() else True
+    (said,) = (text for text in runs.premises if "above 8 counts as this amount" in text)
+    assert said.endswith("without this limit, values by whole runs can only be larger")
+    assert not any("every return lies" in text for text in runs.premises)
+    _, found = compared(log, cap=8.0)
+    (apart,) = (each for each in found.rungs if each.ground == Ground.RIVAL_RUNS)
+    assert apart.cap == 8
+    if found.lower == apart.lower:
+        assert "counting at most 8 of a run" in found.sentence
+
+
+def test_a_cap_that_no_run_can_exceed_changes_nothing():
+    log = log_of(50, np.random.default_rng(6))
+    plain, capped = (pl.certify(MACHINE, read(log).capped(cap), ASKED, policy="practice") for cap in (None, 1000))
+    assert str(plain.headline) == str(capped.headline)
+    assert (plain.lower, plain.upper, capped.claim.cap) == (capped.lower, capped.upper, None)
+    with pytest.raises(DataError, match="give an amount above 0"):
+        read(log).capped(-1)
+
+
+def priced_log(noise=0.0):
+    rng = np.random.default_rng(7)
+    log = log_of(100, rng).rename(columns={"episode": "machine", "step": "week"})
+    cost = [COST[each] for each in zip(log.state, log.action, strict=True)]
+    return log.assign(cost=cost + noise * rng.random(len(log)))
+
+
+def test_start_proposes_a_cap_from_the_first_runs_and_fixes_it_before_the_others():
+    log = priced_log()
+    found = pl.start(log, cost="cost")
+    first = log[log.machine <= found.first].groupby("machine").cost.sum().max()
+    assert 1.5 * first <= found.run_cap <= 1.5 * first * 1.1
+    assert ("cap" in dict(found.facts)) == bool(found.run_cap)
+    late = log.assign(cost=log.cost * np.where(log.machine > found.first, 10, 1))  # others say nothing about it
+    assert pl.start(late, cost="cost").run_cap == found.run_cap
+    runs = found.log.read_runs(found.model)
+    assert runs.cap == found.run_cap
+
+
+def test_a_column_of_prices_becomes_a_list_that_nothing_is_learned_of():
+    """A list is an expression of the state and the action; no premise says then that means are those of first runs."""
+    found = pl.start(priced_log(), cost="cost")
+    assert f'--cost "{found.prices}"' in dict(found.facts)["prices"]
+    listed = pl.start(priced_log(), cost=found.prices)
+    assert [*listed.states] == ["state"]
+    assert (listed.prices, "prices" in dict(listed.facts)) == ("", False)
+    own, other = (each.model.rewards["cost"] for each in (listed, found))
+    assert np.array_equal(own.choice, other.choice)
+    learned, known = (
+        pl.certify(each.model, each.log, ASKED, policy="practice").rests_on.assumptions for each in (found, listed)
+    )
+    assert any("on average what it was in the first" in text for text in learned)
+    assert not any("on average what it was in the first" in text for text in known)
+
+
+def test_costs_that_vary_are_no_list_of_prices():
+    assert pl.start(priced_log(noise=0.1), cost="cost").prices == ""
+    constant, learned = ("case when action = 'mend' then 2 else 0 end", "cost + 0 * week")
+    assert is_price_list(constant, {"state": "state"}, "action")
+    assert not is_price_list(learned, {"state": "state"}, "action")
+    assert not is_price_list("case when state = 'ok' then 1 else 0 end", {"state": "lower(state)"}, "action")
+    assert not is_price_list("cost", {"state": "state"}, "action")
+
+
+@pytest.mark.slow
+def test_differences_hold_at_an_error_of_one_half():
+    """Of games with 3 to 60 runs; and practice alone, whose bets know how many runs there are."""
+    misses, alone, n = 0, 0, size(20, 200)
+    for seed in range(n):
+        rng = np.random.default_rng([seed, 9])
+        log = log_of(int(rng.integers(3, 60)), rng)
+        _, found = compared(log, 0.5)
+        truth = value("rule") - value("practice")
+        misses += any(not each.lower <= truth <= each.upper for each in found.rungs if each.is_claim)
+        by_runs = pl.certify(MACHINE, read(log), ASKED, policy="practice", confidence=0.5).claim.rungs[0]
+        alone += not by_runs.lower <= value("practice") <= by_runs.upper
+    assert max(misses, alone) <= binom.ppf(0.999, n, 0.5)
