@@ -292,7 +292,7 @@ def _with_runs_of_one(one: Certificate, other: Certificate, rung: Rung) -> tuple
     """
     leads = [leading(each.claim.rungs or (of_model(each),)) for each in (one, other)]
     by_runs = [each for each in leads if each.ground == Ground.WHOLE_RUNS and each.is_claim]
-    if not by_runs or rung.status in CONTRADICTIONS:
+    if not by_runs or rung.status in REJECTIONS:
         return (rung,)
     lower, upper = _less(leads[0].lower, leads[1].upper, -inf), _less(leads[0].upper, leads[1].lower, inf)
     premises = tuple(dict.fromkeys(text for each in leads for text in each.premises))

@@ -59,8 +59,8 @@ def read_whole_runs(
     """Return the whole runs in a log that names run and step of each row.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
-    that it does not have is "out_of_table". Runs in which a step is missing are refused, or left out if ``on_unmatched``
-    is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates.
+    that it does not have is "out_of_table". Runs in which a step is missing are refused, or left out if
+    ``on_unmatched`` is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates.
 
     Parameters
     ----------
