@@ -275,7 +275,7 @@ def test_the_models_have_long_rows_and_zero_lower_bounds():
 @pytest.mark.parametrize("kind", ["until", "reward", "discounted"])
 def test_values_of_models_that_end_almost_surely(kind):
     rng = np.random.default_rng([21, len(kind)])
-    for _ in range(size(20, 40)):
+    for _ in range(size(8, 40)):
         case = random_case(rng, n_states=(4, 8), least=Fraction(1, 100), sure=True)
         for direction, nature in SENSES:
             objective = {
@@ -311,7 +311,7 @@ def test_values_over_a_number_of_steps(kind):
 def test_values_of_policies_that_draw_their_choices(nature):
     """First the draw, then nature: each row of the chain is a mixture of rows that nature picks one by one."""
     rng = np.random.default_rng([23, len(nature)])
-    for _ in range(size(20, 40)):
+    for _ in range(size(8, 40)):
         case = random_case(rng, most_chains=MOST_CHAINS, n_states=(3, 5))
         weights = random_weights(rng, case.imdp.graph)
         for objective in (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
 from shorthand import compare
-from tiers import covering, examples
+from tiers import covering, examples, size
 
 import plumdp as pl
 from plumdp.confidence import tolerant
@@ -84,7 +84,7 @@ def crossing_probability(is_out, chance, model_tolerance):
     ("chance", "model_tolerance", "error"), covering([0.003, 0.2, 0.5, 0.95], [0.0, 0.01, 0.1], [0.3, 0.05])
 )
 def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_the_error(chance, model_tolerance, error):
-    found = crossing_probability(excluded(chance, model_tolerance, error, 400), chance, model_tolerance)
+    found = crossing_probability(excluded(chance, model_tolerance, error, size(150, 400)), chance, model_tolerance)
     assert found <= error
     assert found > error / 100 or chance < 0.01
 
