@@ -24,7 +24,7 @@ from set_points import satisfies, set_of
 
 import plumdp as pl
 from plumdp.model import Question
-from plumdp.model.language.property import as_objective
+from plumdp.model.question import as_objective
 
 ARMS = ("observe", "treat", "ratio")
 RATIO, RISKS, SPLIT, LAST = 0.6, (0.04, 0.015), 12, 36

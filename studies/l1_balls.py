@@ -12,6 +12,7 @@ of parameters and products (see ``lift``), and the start is some single outcomes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,7 +23,7 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.sets import Counted, Evidence, require_error, whole_set
+from plumdp.confidence.sets import Constraint, Counted, Evidence, require_error, whole_set
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
 from plumdp.model.expressions.polynomial import Polynomial
@@ -32,7 +33,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.find import enclose
+from plumdp.region.find import REGIONS
 from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Polytope
 
@@ -237,9 +238,11 @@ def _vertices(region: Polytope, objectives: FloatArray) -> FloatArray:
     return vertices[:: -(-len(vertices) // _MAX_VERTICES)] * region.scale
 
 
-@enclose.register
-def _within_balls(first: L1Balls, space: ParameterSpace, *_: object) -> Polytope | Conflict:
-    return build_l1_region(space, first)
+def _within_balls(space: ParameterSpace, _: object, constraints: Sequence[Constraint]) -> Polytope | Conflict:
+    return build_l1_region(space, cast("L1Balls", constraints[0]))
+
+
+REGIONS[L1Balls] = _within_balls
 
 
 def l1_evidence(given: Counted) -> Evidence:

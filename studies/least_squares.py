@@ -18,6 +18,7 @@ taken is a matter of tightness only: where they stand is what ``minimise`` prove
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum, sqrt
 from typing import cast
@@ -29,7 +30,7 @@ from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.sets import Counted, Evidence, require_error, whole_set
+from plumdp.confidence.sets import Constraint, Counted, Evidence, require_error, whole_set
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
@@ -46,7 +47,7 @@ from plumdp.region.ellipsoid import (
     slopes,
     spread_directions,
 )
-from plumdp.region.find import enclose
+from plumdp.region.find import REGIONS
 from plumdp.region.mccormick import ProductVariables
 from plumdp.region.shapes import Polytope
 from studies.observations import Observations, observations
@@ -195,11 +196,13 @@ def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Produc
     return normalised(rows)
 
 
-@enclose.register
 def _ellipsoid(
-    first: LeastSquares, space: ParameterSpace, expressions: ExpressionTable, *_: object
+    space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
 ) -> Ellipsoid | Polytope | Conflict:
-    return build_ellipsoid_region(space, expressions, first)
+    return build_ellipsoid_region(space, expressions, cast("LeastSquares", constraints[0]))
+
+
+REGIONS[LeastSquares] = _ellipsoid
 
 
 def ellipsoid_evidence(given: Counted) -> Evidence:

@@ -20,7 +20,7 @@ import numpy as np
 import plumdp as pl
 from plumdp.learning.methods import Sets, default_set
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.views import as_table, n_unknown
+from plumdp.tables.views import as_table, n_unknown
 from studies.free_rows import table_of
 
 CASES = (

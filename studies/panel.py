@@ -30,7 +30,7 @@ from plumdp.confidence.sets import Counted, ModelCache
 from plumdp.learning.learned import DirectionsAnywhere
 from plumdp.learning.methods import SETS
 from plumdp.model import Question
-from plumdp.model.language.property import as_objective
+from plumdp.model.question import as_objective
 
 A, B, C, R, H, M, Q = pl.parameters("a", "b", "c", "r", "h", "m", "q")
 LOOKS = 4  # in a game, after equal shares of the units

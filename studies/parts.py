@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -56,7 +56,7 @@ PARTS = (
     Part("likelihood of hidden paths", {
         f"{SETS}PathEvidence": same, f"{LEARN}learn:Counted": lambda was: lambda *a: was(*a[:8], False),
     }),
-    Part("pieces", {f"{VALUES}find_by_pieces": same, f"{VALUES}PROVERS[pieces]": always(UNSAID)}),
+    Part("pieces", {"plumdp.certifying.on_pieces:find_by_pieces": same, f"{VALUES}PROVERS[pieces]": always(UNSAID)}),
     Part("expansions", {f"{VALUES}find_coupled_bounds": same, f"{VALUES}PROVERS[expansion]": always(UNSAID)}),
     Part("expansions of second order", {
         f"{COUPLED}brackets:Expandable.approximations": lambda was: lambda *a, orders: was(*a, orders=(1,)),
@@ -76,19 +76,21 @@ PARTS = (
     Part("coin trees", {"plumdp.confidence.likelihood_table:find_tree": always(None)}),
     Part("factors of products", {"plumdp.confidence.likelihood_table:_ways_of_factors": always(None)}),
     Part("search for policies", {f"{VALUES}search_policies": always([])}),
-    Part("models as tables", {f"{LEARN}methods:is_best_as_table": lambda _: lambda model: model.is_table}),
+    Part("models as tables", {
+        f"{LEARN}methods:SETS[table]": lambda kind: replace(kind, is_best=lambda model: model.is_table)
+    }),
     Part("sets besides intervals", {
         f"{LEARN}methods:default_set": lambda _: lambda model, **_o: "table" if model.counted.is_table else "interval",
     }),
     Part("drift cuts", {
-        f"{LEARN}learn:_within_drifts": lambda _: lambda learned, _fit: learned.region,
+        f"{LEARN}model_tests:_within_drifts": lambda _: lambda learned, _fit: learned.region,
         "plumdp.confidence.tolerant:tolerant_shares": given(has_drifts=False),
     }),
     Part("bets on values of tables", {
         "plumdp.tables.values:table_bounds": same, f"{VALUES}PROVERS[bets]": always(UNSAID),
     }),
     Part("runs that move together", {
-        f"{VALUES}difference_by_intervals": same, f"{VALUES}PROVERS[intervals]": always(UNSAID),
+        "plumdp.certifying.in_tables:difference_by_intervals": same, f"{VALUES}PROVERS[intervals]": always(UNSAID),
     }),
     Part("columns of the inverse", {"plumdp.tables.contraction:_columns": always(None)}),
     Part("candidates", {
@@ -112,7 +114,7 @@ def patched(patches: Mapping[str, Patch]) -> Iterator[None]:
         owner: Any = import_module(module)
         for name in path:
             owner = getattr(owner, name)
-        is_table = isinstance(owner, dict)
+        is_table = isinstance(owner, MutableMapping)
         put = partial(owner.__setitem__ if is_table else partial(setattr, owner), last)
         undo.append(partial(put, owner[last] if is_table else vars(owner)[last]))
         put(change(owner[last] if is_table else getattr(owner, last)))

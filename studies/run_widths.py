@@ -15,8 +15,8 @@ from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import mean_ends
 from plumdp.data import read_whole_runs, record
 from plumdp.model import Question
-from plumdp.model.language.property import as_objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import as_objective
 
 GOAL, UP, SEEDS = 'Pmax=? [ F "goal" ]', {"walk": 0.5, "run": 0.6}, 6
 TRUTH = {name: 1 / (1 + ((1 - p) / p) ** 2) for name, p in UP.items()}  # the gambler's ruin, from 2 of 4

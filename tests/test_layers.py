@@ -33,7 +33,7 @@ ROOMS = (
     "reporting",
     "cli",
 )
-ROOT = {"__init__.py", "__main__.py"}
+ROOT = {"__init__.py", "__main__.py", "kinds.py"}
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},

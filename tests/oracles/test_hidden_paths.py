@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from tiers import size
 
 import plumdp as pl
-from plumdp.certifying.valuation import slacks_of
+from plumdp.certifying.on_pieces import slacks_of
 from plumdp.confidence import path_likelihood
 from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table

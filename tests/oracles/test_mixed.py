@@ -16,10 +16,11 @@ import plumdp as pl
 from plumdp.learning.learn import learn
 from plumdp.model.free_rows import free_rows
 from plumdp.model.question import ask
-from plumdp.model.views import as_parametric, as_table
+from plumdp.model.views import as_parametric
 from plumdp.region.find import holds
 from plumdp.solver.evaluate import evaluate
 from plumdp.stages import instantiate
+from plumdp.tables.views import as_table
 
 
 def exact_rows(model, rng):

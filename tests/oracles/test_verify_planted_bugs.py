@@ -189,7 +189,7 @@ def learned_rewards(folder):
     runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
     counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        patch.setitem(learn.TESTS, "model", lambda learned, fixed: learned)  # which the error may contradict by chance
         witnessed(folder, COST, model=model, counts=counts)
 
 
@@ -261,7 +261,7 @@ def test_bets_on_twin_outcomes_are_found(tmp_path, monkeypatch):
     assert verify(tmp_path / "honest").broken is None
     with monkeypatch.context() as patch:
         equal_outcomes_are_merged_once(patch)
-        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        patch.setitem(learn.TESTS, "model", lambda learned, fixed: learned)  # which the error may contradict by chance
         witnessed(tmp_path / "twins", model=backoff(), counts=counts)
     broken = verify(tmp_path / "twins").broken
     assert (broken.layer, str(broken)[:10]) == ("counts", "classes[0]")

@@ -16,9 +16,9 @@ from plumdp.confidence.bounded_means import FRACTIONS, PARTS, Tally, log_capital
 from plumdp.data.returns import choices_of, ends_of, reach_returns, reward_returns, taken_somewhere
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach
 from plumdp.model.policy import policy_weights
+from plumdp.model.question import as_objective
 
 FAMILIES = {"betting:25": ('R{"money"}max=? [ F "end" ]', 150.0), "rover:4,4,2": ('Pmax=? [ F<=9 "target" ]', 1.0)}
 LONGEST = 80

@@ -6,9 +6,9 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.model.question import ask
-from plumdp.model.views import as_table
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.tables.chain import table_chain
+from plumdp.tables.views import as_table
 
 REACH = 'Pmax=? [ F "goal" ]'
 p, q = pl.parameters("p", "q")

@@ -18,7 +18,8 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.learning.learn import Learned, check_fixed_numbers
+from plumdp.learning.learn import Learned
+from plumdp.learning.model_tests import check_fixed_numbers
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import read_only

@@ -12,7 +12,8 @@ from tiers import size
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.constants import NONE, ROW, excluded_numbers, find_fixed_numbers
-from plumdp.learning.learn import check_fixed_numbers, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.model_tests import check_fixed_numbers
 from plumdp.region.conflict import Conflict
 from plumdp.result.printing import outward
 

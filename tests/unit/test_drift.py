@@ -14,7 +14,8 @@ import plumdp as pl
 from plumdp.confidence.contrasts import NONE, find_contrasts
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.fit.drift import PilotView, _factors, _plans, _split, drift_tests, parameter_axes
+from plumdp.fit.drift import PilotView, _plans, _split, drift_tests, parameter_axes
+from plumdp.fit.fit_record import bet_factors
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
@@ -38,7 +39,7 @@ def by_choice(model, view, counts):
 
 
 def factors_of(split, slope, rest):
-    return _factors(split.level * slope[split.outcome] - rest[split.outcome])
+    return bet_factors(split.level * slope[split.outcome] - rest[split.outcome])
 
 
 def drifts_of(model, counts, near, *, error=0.2):

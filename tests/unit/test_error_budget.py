@@ -26,7 +26,7 @@ from plumdp.confidence.sets import ModelCache, whole_set, with_fixed_numbers
 from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
-from plumdp.learning import learn as learning
+from plumdp.learning import model_tests
 from plumdp.relaxation import relax
 from plumdp.tables.table_set import table_shares
 from studies.layered import layered_model
@@ -287,7 +287,7 @@ def spent(monkeypatch):
 
     tolerant_parts.calls = cells.calls = 0
     laws, own_law = [], likelihood.law_of_pilot
-    own_fit, spent_in_fit, everything = learning.fit_model, in_test, found
+    own_fit, spent_in_fit, everything = model_tests.fit_model, in_test, found
     record(likelihood, "staged_half_spaces", half_spaces)
     record(likelihood, "_threshold", threshold)
     record(likelihood, "Cells", lambda *parts: place[0].add("cells", parts[5]))
@@ -299,11 +299,11 @@ def spent(monkeypatch):
     record(fit, "time_tests", lambda *_, error, **__: place[0].add("time", error))
     record(fit, "equal_parts", cells)
     record(fit, "memory_tests", memory)
-    record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
+    record(model_tests, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
     record(relax, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
     monkeypatch.setattr(likelihood, "law_of_pilot", law_of_pilot)
-    monkeypatch.setattr(learning, "fit_model", fit_model)
-    monkeypatch.setattr(learning, "smallest_misfit", lambda *_, **__: 0.0)  # says what other certificates would spend
+    monkeypatch.setattr(model_tests, "fit_model", fit_model)
+    monkeypatch.setattr(model_tests, "smallest_tolerance", lambda *_, **__: 0.0)  # of other certificates
     found.in_test = in_test
     return found
 
@@ -394,13 +394,13 @@ def test_other_sets_spend_what_the_budget_says_beside_a_test_of_their_own(name, 
 @pytest.mark.parametrize("share", [0.99, 1.01])
 def test_the_test_beside_other_sets_rejects_at_its_share(share, monkeypatch, studies):
     model, _, truth, steps = studies["plain"]
-    counts, own = pl.simulate(model, truth, 400, rng=1, max_steps=steps), learning.fit_model
+    counts, own = pl.simulate(model, truth, 400, rng=1, max_steps=steps), model_tests.fit_model
 
     def fitted(*arguments, error, **options):
         p_value = share * whole_set().error_of("model_test", error)
         return replace(own(*arguments, error=error, **options), p_value=p_value)
 
-    monkeypatch.setattr(learning, "fit_model", fitted)
+    monkeypatch.setattr(model_tests, "fit_model", fitted)
     learned = pl.learn(model, counts, confidence_set="interval")
     assert (learned.conflict is not None) == (share < 1)
 

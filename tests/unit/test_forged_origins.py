@@ -18,6 +18,7 @@ from support.verified_results import PROPERTY, rehash, rewrite, small_counts, sm
 import plumdp
 from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import verify
+from plumdp.learning.learn import TESTS
 from plumdp.result.data_file import write_data
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
@@ -130,7 +131,7 @@ def two_coins():
 def untested(folder):
     """Claim what follows if the model is right, without the test that says it is not."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plumdp.learning.learn.check_fit", lambda learned, fixed: learned)
+        patch.setitem(TESTS, "model", lambda learned, fixed: learned)
         witnessed(folder, counts=two_coins(), confidence_set="interval")
 
 

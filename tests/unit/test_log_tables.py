@@ -14,8 +14,7 @@ from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
 from plumdp.data.returns import outcomes_of
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.model.language.property import as_objective
-from plumdp.model.question import ask
+from plumdp.model.question import as_objective, ask
 from plumdp.reporting.page import front_of
 from plumdp.result.data_file import read_data
 

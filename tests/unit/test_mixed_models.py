@@ -17,9 +17,10 @@ from plumdp.learning.methods import default_set
 from plumdp.model import validate
 from plumdp.model.check import summarise
 from plumdp.model.question import ask
-from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
+from plumdp.model.views import as_parametric
 from plumdp.online import simulator
 from plumdp.result.data_file import read_data, write_data
+from plumdp.tables.views import as_table, is_best_as_table, n_unknown, ties_rows
 
 pytestmark = pytest.mark.slow
 

@@ -299,7 +299,7 @@ def test_sets_that_are_no_tests_leave_the_tests_their_own_share(monkeypatch, con
     def fitted(*arguments, error, **others):
         return replace(fit_model(*arguments, error=error, **others), p_value=share * error)
 
-    monkeypatch.setattr("plumdp.learning.learn.fit_model", fitted)
+    monkeypatch.setattr("plumdp.learning.model_tests.fit_model", fitted)
     counts = counts_in_cells(TWO_CELLS, drifted(1, 0), pilot=PILOT)
     assert (pl.learn(TWO_CELLS, counts, confidence_set=confidence_set).conflict is not None) == is_contradicted
 

@@ -20,9 +20,8 @@ from plumdp.data.returns import (
 )
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach
-from plumdp.model.question import ask
+from plumdp.model.question import as_objective, ask
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.watching.certified import certified_question
 

@@ -14,7 +14,7 @@ from plumdp.cli.results import Result
 from plumdp.data import read_whole_runs, record
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model import Question
-from plumdp.model.language.property import as_objective
+from plumdp.model.question import as_objective
 
 GOAL = 'Pmax=? [ F "goal" ]'
 

@@ -12,7 +12,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.base.vocabulary import Guarantee, Status
-from plumdp.model.language.property import as_objective
+from plumdp.model.question import as_objective
 from plumdp.reporting.read import explain_result
 from plumdp.result.rungs import Ground, Rung, leading
 

@@ -12,9 +12,9 @@ from support.verified_results import small_model
 import plumdp
 import plumdp as pl
 from plumdp.exchange.read_intervals import model_at
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.question import as_objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.component import Component, prove

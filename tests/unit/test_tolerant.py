@@ -30,7 +30,7 @@ from plumdp.confidence.tolerant import (
 )
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.fit.model_fit import smallest_tolerance
-from plumdp.learning import learn as learning
+from plumdp.learning import model_tests
 from plumdp.learning.learn import learn
 from plumdp.region.conflict import Conflict
 
@@ -350,7 +350,7 @@ def test_bets_for_the_smallest_misfit_know_nothing_of_later_stages(monkeypatch):
     graph = model.graph
     second = graph.first_transition[graph.first_choice[np.argmax(graph.states["won"] == 1)]]
     wrong[second : second + 2] += [1000, 0]  # heads only, later
-    monkeypatch.setattr(learning, "smallest_misfit", lambda *_, directions, **__: taken.append(directions) or 0.0)
+    monkeypatch.setattr(model_tests, "smallest_tolerance", lambda *_, directions, **__: taken.append(directions) or 0.0)
     counts = TransitionCounts(graph, wrong, "adaptive", right.pilot)
     assert learn(model, counts, objectives=['P=? [ F "won" ]']).conflict is not None
     for at in (0.2, 0.7):

@@ -15,12 +15,11 @@ from plumdp.confidence.bets import sharpened
 from plumdp.confidence.estimates import law_of_space
 from plumdp.data.contexts import ContextKind
 from plumdp.learning.learned import Learned
+from plumdp.learning.methods import SETS
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model.graph import FloatArray
 from plumdp.model.question import Question
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.tables.chain import pooled
-from plumdp.tables.values import normal_values
 
 _HALF = 0.5  # of a step
 _ROUNDING = 1e-12  # relative: widths that are that of floats
@@ -40,10 +39,11 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     It is that of the delta method, and takes no account of when collecting stopped, of curvature, or of how a policy
     was chosen. There is none from rows that mix what the chances of arms depend on.
     """
-    is_table, is_mixed = learned.model.counted.is_table, any(e.stand_alone for e in learned.bounds.of_kind(RunEnds))
-    if learned.conflict is not None or is_mixed or (question.model.no_points and not is_table):
+    of_set, is_mixed = SETS[learned.kind].normal_values, any(e.stand_alone for e in learned.bounds.of_kind(RunEnds))
+    if learned.conflict is not None or is_mixed or (question.model.no_points and of_set is None):
         return None
-    found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
+    counts = learned.counts.counts
+    found = _by_parameters(learned, question, *policies) if of_set is None else of_set(question, counts, *policies)
     if not found or not all(isfinite(value) for value, _ in found):
         return None
     z = NormalDist().inv_cdf(1 - equal_parts(learned.error, 2))
@@ -81,10 +81,6 @@ def narrowed(interval: tuple[float, float], confidence: float, smaller: float) -
     middle, half = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
     more, fewer = (NormalDist().inv_cdf(1 - equal_parts(1 - each, 2)) for each in (confidence, smaller))
     return middle - half * fewer / more, middle + half * fewer / more
-
-
-def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
-    return normal_values(question, pooled(learned.model.counted, learned.counts.counts), *policies)
 
 
 def _by_parameters(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:

@@ -16,6 +16,7 @@ from plumdp.base.vocabulary import EPISODE, Guarantee, NoBets, Relaxation, Statu
 from plumdp.certifying.approximation import approximate, hidden_by_memory
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.estimates import left_out_choices
+from plumdp.confidence.sets import NOT_PRESPECIFIED
 from plumdp.data.counts import TransitionCounts, data_provenance
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
 from plumdp.data.quality import DataQuality
@@ -35,7 +36,6 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.claim import Beside, Claim, How, RestsOn, contradicted
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
-from plumdp.tables.table_set import NOT_PRESPECIFIED
 
 _ROUNDING = 1e-9  # of a value at a point, relative
 _ROUNDED = 1e-9  # further below 0 than this no rounding goes

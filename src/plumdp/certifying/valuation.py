@@ -10,30 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import UNSAID, WhyNot
+from plumdp.base.kinds import Kinds
 from plumdp.certifying.policy_search import search_policies
-from plumdp.confidence.path_evidence import LiftedConstraints
-from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned
-from plumdp.model.expressions.table import ExpressionTable
+from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray, Graph, IntArray, is_mapped, read_only
 from plumdp.model.objectives import Objective
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.region.box_forms import Inequality
-from plumdp.region.boxes import Slack
 from plumdp.region.conflict import Conflict
-from plumdp.region.cutting import MATTERS
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
-from plumdp.solver.coupled.pieces import find_by_pieces
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
-from plumdp.tables.table_set import bounds_by_bets, prespecified_policies
-from plumdp.tables.values import difference_by_intervals
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
-_MOST_STATES = 1_000_000  # of a model, one policy of which may reach few
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
 
 
@@ -106,41 +98,7 @@ def by_expansion(sought: Sought, _: Proofs) -> Proof | WhyNot:
     return find_coupled_bounds(question.model, sought.policy, *rest, less=sought.less, precision=sought.precision)
 
 
-def by_pieces(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
-    """Return bounds with one point for all states on pieces of the region, where an expansion on all of it is poor."""
-    question, region = sought.question, sought.learned.region
-    assert not isinstance(region, Conflict)
-    whole = proofs.get("expansion")
-    slacks = slacks_of(sought.learned)
-    is_good = whole is not None and not slacks and whole.remainder <= MATTERS * (whole.upper - whole.lower)
-    is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
-    if is_good or not is_possible:
-        return UNSAID
-    rest = question.objective, region, sought.uncertain
-    found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less, slacks=slacks)
-    return UNSAID if isinstance(found, WhyNot) else found  # why there is no expansion at all is said already
-
-
-def slacks_of(learned: Learned) -> list[Slack]:
-    """Return the slacks of sets that the region does not hold as half-spaces."""
-    names, found = learned.model.space.names, list[Slack]()
-    found += [each for each in learned.bounds.of_kind(PathLevelSet) if each.threshold > -np.inf]
-    for each in learned.bounds.of_kind(LiftedConstraints):
-        for polynomial, offset, _ in each.inequalities(names):
-            found.append(Inequality(ExpressionTable.build([polynomial], names), offset))
-    return found
-
-
-def by_bets(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
-    """Return bounds by bets on temporal differences, if the set has placed any."""
-
-    def nature(policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        return _by_nature(sought, proofs, policy)
-
-    return bounds_by_bets(sought.learned.bounds, sought.question, sought.choices, nature)
-
-
-def _by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+def by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Return bounds (n_states) on the values of a policy by induction against nature."""
     found = proofs.get("nature") or against_nature(replace(sought, policy=policy, less=None), proofs)
     assert isinstance(found, Proof)
@@ -148,22 +106,8 @@ def _by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tupl
     return found.values
 
 
-def by_intervals(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
-    """Return bounds on a difference in a table by the intervals of its rows, from runs that move together."""
-    if sought.less is None or sought.uncertain.model_tolerance or not sought.question.model.counted.is_table:
-        return UNSAID
-    question, (first, second) = sought.question, sought.choices
-    bounded = [(policy, *_by_nature(sought, proofs, policy)) for policy in (first, second)]
-    return difference_by_intervals(question.model, question.objective, sought.uncertain, *bounded)
-
-
-PROVERS: dict[str, Prover] = {
-    "nature": against_nature,
-    "expansion": by_expansion,
-    "pieces": by_pieces,
-    "intervals": by_intervals,
-    "bets": by_bets,
-}
+PROVERS: Kinds[str, Prover] = Kinds({"nature": against_nature, "expansion": by_expansion})
+"""All provers, in their order: each knows the proofs so far."""
 
 
 def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[Proofs, WhyNot]:
@@ -224,7 +168,7 @@ def best_valuation(
     assert not isinstance(region, Conflict)
     start = model.graph.initial_state
     against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
-    prespecified, share = prespecified_policies(learned.bounds, question), 0.0
+    prespecified, share = SETS[learned.kind].policies(learned.bounds, question), 0.0
     if prespecified is None:
         given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
         found = search_policies(model, objective, region, given, learned.at_points(question))[:_MOST_CERTIFIED]

@@ -18,7 +18,7 @@ Classes with the same polynomials are one class, whatever rows they come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -30,9 +30,10 @@ import numpy as np
 from flint import fmpz_mat
 
 from plumdp.base.errors import ModelError
+from plumdp.base.kinds import Kinds
 from plumdp.base.rounding import UNIT
+from plumdp.base.vocabulary import Trait
 from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
-from plumdp.confidence.observation_paths import sums_of_observations
 from plumdp.confidence.path_sums import PathSum, find_path_sums, total
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
@@ -287,7 +288,8 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     (4, 1)
     """
     rows, groups = find_tied_rows(model), _Groups()
-    ways, sums, left_out = _ways(rows, model.space, groups, None if model.gaps is None else sums_of_observations(model))
+    of_observations = next((sums_of(model) for trait, sums_of in SUMS.items() if trait in model.traits), None)
+    ways, sums, left_out = _ways(rows, model.space, groups, of_observations)
     coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
     parts = _Parts(model.space, rows, groups, ways, left_out, coins)
     if not sums:
@@ -481,6 +483,10 @@ def merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], 
         for i, f in zip(merged, outcomes, strict=True):
             sums[i] = sums[i] + f if i in sums else f
         outcomes, place = list(sums.values()), [merged[i] for i in place]
+
+
+SUMS: Kinds[Trait, Callable[[ParametricMDP], Mapping[Polynomial, PathSum]]] = Kinds()
+"""The outcomes of rows that are known to be sums over hidden paths, by the trait of models that have such rows."""
 
 
 def _ways(

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from plumdp.base.error_budget import ErrorBudget, Share
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, WhyNot
 from plumdp.base.vocabulary import Guarantee, Sets
 from plumdp.confidence.bets import Direction, Directions, HalfSpace
 from plumdp.confidence.cells import Partition
@@ -33,6 +33,11 @@ _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals an
 _OF_RUNS = Fraction(4, 5)  # of the error of a set, as what whole runs say comes first
 _OF_RIVAL = Fraction(1, 5)  # if the model says the rest of what is asked: the value of another policy
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
+NOT_PRESPECIFIED = WhyNot(
+    "bets are placed on policies that the first data name, and on those that you pre-specify, chosen before looking at "
+    "these data or from those before the first bets only",
+    code="not pre-specified",
+)
 
 
 class Constraint(Protocol):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import drawn_pilot
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy, normalised
@@ -36,7 +36,7 @@ def taken_choices(counts: CountArray, model: ParametricMDP) -> FloatArray:
     """Return the count of each choice of a model, or of the counted one that it is lifted from (n_choices)."""
     gaps = model.counted.gaps
     if gaps is not None and int((gaps == 1).sum()) > model.counted.graph.n_states:
-        refuse_gaps("practice", model)
+        refuse({Trait.EVERY_STEP, *model.traits}, "practice")
     taken = model.counted.graph.sum_by_choice(counts.astype(np.float64))
     return np.asarray(taken if model.lift is None else taken[np.asarray(model.lift.choice)])
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE, LogForm, Steps
 from plumdp.data.columns import (
@@ -33,7 +34,6 @@ from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.run_record import NoRuns, WholeRuns
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
@@ -105,7 +105,7 @@ def read_whole_runs(
     >>> read_whole_runs(study.model, pd.DataFrame(runs.columns()))
     WholeRuns(3 runs, 15 steps)
     """
-    refuse_gaps("read_whole_runs", model)
+    refuse({Trait.EVERY_STEP, *model.traits}, "read_whole_runs")
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you expected, at least 1")
     with open_log(*files_of(source, model)) as log:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
@@ -20,7 +21,6 @@ from plumdp.explaining.design import Design, RootLaw, ValueQuestion, plan_sampli
 from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.policy import Policy, memory_of, normalised, policy_weights
 from plumdp.model.question import Asked, Question, ask, narrowed_to
@@ -99,7 +99,7 @@ def advise(
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
-    refuse_gaps("advise", learned.model)
+    refuse({Trait.EVERY_STEP, *learned.model.traits}, "advise")
     model, asked = learned.model, ask(objective, learned.model, memory=policy is None or memory_of(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)

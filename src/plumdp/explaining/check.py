@@ -16,7 +16,7 @@ from plumdp.base.vocabulary import ToTry
 from plumdp.confidence.contrasts import Contrast
 from plumdp.data.quality import DataQuality
 from plumdp.fit.diagnosis import Examination, examine, first_of_best, in_words
-from plumdp.fit.model_fit import ModelFit
+from plumdp.fit.fit_record import ModelFit
 from plumdp.fit.residual_counts import CellResiduals, Residuals
 from plumdp.fit.residuals import ClassOutcomes, cell_residuals, class_residuals, row_residuals
 from plumdp.learning.assumptions import about_memory

@@ -22,7 +22,7 @@ from plumdp.fit.explanations import (
     explain_by_numbers,
     explain_by_rows,
 )
-from plumdp.fit.model_fit import ModelFit
+from plumdp.fit.fit_record import ModelFit
 from plumdp.fit.residual_counts import Residuals
 from plumdp.fit.residuals import (
     Change,

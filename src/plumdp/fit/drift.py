@@ -24,40 +24,19 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
+from plumdp.confidence.bets import LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood import LinearConstraints, Range
 from plumdp.confidence.likelihood_table import AffineOutcomes, CellCounts, LikelihoodTable
 from plumdp.confidence.tolerant import range_of_bets, safe_groups
 from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.fit.fit_record import Drift, bet_factors
 from plumdp.model.graph import FloatArray, Indices, ranges
 from plumdp.model.parametric import ParametricMDP
 
 _MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
 _MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
-
-
-@dataclass(frozen=True, eq=False)
-class Drift:
-    """The half-space that bets on one side of a drift have left."""
-
-    contrast: Contrast
-    parameter: str  # which drifts, in words; none if it is the probability of an outcome
-    side: int  # +1: the bets are that it is larger where the number of the contrast is
-    left: HalfSpace
-    slope: FloatArray  # (n_outcomes): logarithms of the factors are ``level * slope - rest``, but for the largest bet
-    rest: FloatArray  # (n_outcomes)
-
-    @property
-    def subject(self) -> str:
-        """The variable or action that it drifts with, in words."""
-        contrast = self.contrast
-        return f"{contrast.name} under action {contrast.action!r}" if contrast.action else contrast.name
-
-    def factors(self, cell: int) -> FloatArray:
-        """Return the factors (n_outcomes) of the bets on visits in a cell of the contrast."""
-        return _factors(self.contrast.levels[cell] * self.slope - self.rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +126,7 @@ def drift_tests(
         for side in (1, -1):
             scale, split = side * sqrt(-2 * log(share)) / plan.spread, last[1]
             slope, rest = scale * plan.slope, scale * plan.rest
-            factors = _factors(split.level * slope[split.outcome] - rest[split.outcome])
+            factors = bet_factors(split.level * slope[split.outcome] - rest[split.outcome])
             left = half_space(split.outcomes, split.seen, factors, near=near, error=share)
             drifts.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
     return drifts
@@ -230,11 +209,6 @@ def split(table: LikelihoodTable, pooled: CellCounts, levels: FloatArray) -> _Sp
     counted[offset[pair] + outcome - start[pair]] = amount
     level = np.repeat(levels[pairs // n_groups], end - start)
     return _Split(table.split(all_outcomes, own_pair), counted, all_outcomes, level)
-
-
-def _factors(bets: FloatArray) -> FloatArray:
-    """Return the factors of bets, which are clipped to the largest bet."""
-    return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
 
 
 def drift_constraints(

@@ -12,10 +12,9 @@ model, whenever the data stopped and whatever chose the actions: p = exp(-min ov
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from math import exp, inf, log, sqrt
-from typing import Literal, TypeAlias
+from math import exp, inf, log
 
 import numpy as np
 
@@ -33,64 +32,18 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, joined, largest
 from plumdp.fit.context_tests import MemoryTests, evidence_of_memory, memory_tests
-from plumdp.fit.drift import Drift, PilotView, drift_constraints, drift_tests
+from plumdp.fit.drift import PilotView, drift_constraints, drift_tests
+from plumdp.fit.fit_record import Drift, FitTest, ModelFit, TestKind
 from plumdp.fit.time_tests import TimeTests, p_value_of, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import find_region
 
-TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time", "memory"]
-
 _MOST_NAMED = 30
 _LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
-_SHARES_OF_ROWS = 40  # one of so many shares of the error is that of rows, about
 _MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class FitTest:
-    """One test of a model at the point where all tests agree best."""
-
-    kind: TestKind
-    subject: str  # the state variable, action, row or expression, in words
-    parameter: str  # which drifts, if one does
-    sign: int  # +1: it is larger where the variable is large; 0 for other tests
-    evidence: float  # ln wealth + ln share: beyond ln(1 / error) it speaks against the point at this error
-    multiplier: float  # in the proof that no point agrees with all tests; zero if it is not needed
-
-
-@dataclass(frozen=True, eq=False)
-class ModelFit:
-    """A p-value for the model as a whole, valid at any time, and the tests that speak against it most."""
-
-    p_value: float
-    point: FloatArray  # (n_parameters): where the tests agree best
-    name_tests: Callable[[], tuple[FitTest, ...]]  # those with the most evidence, these first, once they are asked for
-    drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
-    p_of_time: float = 1.0  # by tests of changes over time alone, if there is a contradiction
-    p_without_time: float = 1.0  # by all others
-    change: str = ""  # how rows seem to have changed, if tests over time contradict that they did not
-    p_of_memory: float = 1.0  # by what came before in runs, whatever expressions rows have, if there is a contradiction
-    p_without_memory: float = 1.0  # by all tests but those of memory
-
-    @property
-    def tests(self) -> tuple[FitTest, ...]:
-        """The tests with the most evidence, these first."""
-        return self.name_tests()
-
-    def is_over_time(self, error: float) -> bool:
-        """Return whether the model is contradicted at an error as rows changed, or as nothing else contradicts it."""
-        return self.p_value <= error and (self.p_of_time <= error or self.p_without_time > error)
-
-    def is_of_memory(self, error: float) -> bool:
-        """Return whether the model is contradicted at an error by what came before in runs, or by nothing else."""
-        return self.p_value <= error and (self.p_of_memory <= error or self.p_without_memory > error)
-
-    def __repr__(self) -> str:
-        return one_line(self, f"p = {self.p_value:.3g}")
 
 
 def fit_model(
@@ -148,24 +101,6 @@ def fit_model(
         fit = replace(fit, p_of_time=of_time, p_without_time=without)
         fit = replace(fit, change=tests.time.describe()) if fit.is_over_time(error) else fit
     return fit
-
-
-def visible_error(counts: TransitionCounts, error: float) -> float | None:
-    """Return about how far off the most visited row must be so that a test of the model shows it: an estimate.
-
-    Smaller errors hardly ever show, and larger ones may not either if parameters can make up for them. A row has a
-    share of the error, and n visits win about n x^2 / 2 v nats, if x is the error and v the variance of an outcome,
-    less half the logarithm of n, as the row has to be learned.
-    """
-    first = counts.graph.first_transition
-    visits = np.where(np.diff(first) > 1, counts.visits, 0)
-    n = int(visits.max(initial=0))
-    if not n:
-        return None
-    row = int(np.argmax(visits))
-    shares = counts.counts[first[row] : first[row + 1]] / n
-    nats = -log(error) + log(_SHARES_OF_ROWS * np.count_nonzero(visits)) + log(n) / 2
-    return min(1.0, sqrt(2 * float((shares * (1 - shares)).max()) * nats / n) + nats / (3 * n))
 
 
 def _p_value(least: float, error: float) -> float:
@@ -374,7 +309,7 @@ def smallest_tolerance(
     ...     return {"toss": [(p, state._replace(heads=True)), (1 - p, state._replace(heads=False))]}
     >>> coin = explore(toss, {"heads": False}, space=ParameterSpace.unit("p"))
     >>> seen = TransitionCounts(coin.graph, np.array([6000, 4000, 4000, 6000]), "adaptive")
-    >>> smallest_misfit(coin, seen, error=0.01)  # 60 % after tails, 40 % after heads: each off by about a tenth
+    >>> smallest_tolerance(coin, seen, error=0.01)  # 60 % after tails, 40 % after heads: each off by about a tenth
     0.074
     """
     budget = with_fixed_numbers(tolerant_budget(counts.pilot, has_directions=directions is not None))

@@ -20,7 +20,7 @@ from plumdp.confidence.sets import Evidence, ModelCache
 from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.quality import DataQuality
-from plumdp.fit.model_fit import ModelFit, visible_error
+from plumdp.fit.fit_record import ModelFit, visible_error
 from plumdp.learning.assumptions import assumptions_of_data, assumptions_of_model
 from plumdp.learning.methods import Sets
 from plumdp.model.graph import FloatArray, IntArray

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
 
 from plumdp.base.combinations import refuse, why_not
 from plumdp.base.errors import DataError, Option
+from plumdp.base.kinds import Kinds
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.base.vocabulary import Trait, having
 from plumdp.confidence.bounds import expression_bounds
@@ -22,14 +26,17 @@ from plumdp.confidence.tolerant import (
 )
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.same_files import together
+from plumdp.fit.fit_record import ModelFit
 from plumdp.model.events import Events
 from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
-from plumdp.model.views import as_parametric, as_table, is_best_as_table
+from plumdp.model.views import as_parametric
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
-from plumdp.tables.table_set import table_evidence
+
+Ranked: TypeAlias = list[tuple[float, npt.NDArray[Any]]]
+"""Policies with estimates of their values, by the sign that makes larger ones better, the best first."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,10 @@ class SetKind:
     make: Callable[[Counted], Evidence]
     goes_with: frozenset[Trait] = frozenset()  # of ``NEEDED``
     view: Callable[[ParametricMDP], ParametricMDP] = as_parametric
+    is_best: Callable[[ParametricMDP], bool] = lambda _: False  # of all kinds, unless options are about parameters
+    test: Callable[[ParametricMDP, TransitionCounts], ModelFit] | None = None  # of the model, if it is another one
+    policies: Callable[[Evidence, Question], Ranked | None] = lambda *_: None  # that bets were placed on, if there are
+    normal_values: Callable[..., list[tuple[float, float]]] | None = None  # with variances, if no point has them
     has_bets: bool = False  # which a pilot places on what is pre-specified
     has_level_set: bool = False  # of the likelihood, with bets in cells of the space, and of rows with hidden paths
 
@@ -91,17 +102,20 @@ NEEDED = frozenset(
 )
 """The traits that a set must be made for."""
 
-SETS: dict[Sets, SetKind] = {
-    "interval": SetKind(interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS})),
-    "likelihood": SetKind(
-        likelihood_evidence,
-        frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.LEARNED_REWARDS, Trait.RUNS}),
-        has_bets=True,
-        has_level_set=True,
-    ),
-    "table": SetKind(table_evidence, frozenset({Trait.TABLE, Trait.RUNS}), view=as_table, has_bets=True),
-}
-"""The kinds of confidence sets by their names (Sections 2.3, 2.4 and 3 of the paper)."""
+SETS: Kinds[Sets, SetKind] = Kinds(
+    {
+        "interval": SetKind(
+            interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS})
+        ),
+        "likelihood": SetKind(
+            likelihood_evidence,
+            frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.LEARNED_REWARDS, Trait.RUNS}),
+            has_bets=True,
+            has_level_set=True,
+        ),
+    }
+)
+"""The kinds of confidence sets by name; others are added (Sections 2.3, 2.4 and 3 of the paper)."""
 
 
 def error_of(confidence: float) -> float:
@@ -123,11 +137,9 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
     >>> default_set(model), default_set(model, is_about_intervals=True)
     ('likelihood', 'interval')
     """
-    if model.counted.is_table:
-        return "table"
-    if is_about_intervals:
-        return "interval"
-    return "likelihood" if is_about_parameters or not is_best_as_table(model) else "table"
+    if not model.counted.is_table and (is_about_intervals or is_about_parameters):
+        return "interval" if is_about_intervals else "likelihood"
+    return next((name for name, kind in SETS.items() if kind.is_best(model)), "likelihood")
 
 
 def chosen_kind(

@@ -6,7 +6,7 @@ own bounds they have a share of the error that was fixed beforehand, so that bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nextafter
 from typing import Any
@@ -21,17 +21,17 @@ from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
 from plumdp.confidence.sets import Counted, Evidence
+from plumdp.data.log import Log
 from plumdp.data.practice import known_policy
 from plumdp.data.returns import Outcomes, Range, outcomes_of, range_of_returns
 from plumdp.data.run_record import ROUNDED, NoRuns, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.run_ends import RunEnds, silent
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy, normalised
-from plumdp.model.question import PRACTICE, Question
+from plumdp.model.question import PRACTICE, Question, as_objective
 
 _LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
 _CHOSEN = "you chose the policy before looking at any of these runs (as you stated)"
@@ -42,14 +42,16 @@ _ONLY = "in every state there is one action alone, so that all runs follow the p
 _DONE = "practice is what was done in these runs, whatever it depended on"
 
 
-def with_practised_runs(question: Question, read: Callable[[ParametricMDP], WholeRuns]) -> Question:
+def with_practised_runs(question: Question, log: Log) -> Question:
     """Return a question with all runs of a log, which is read for it, if its policy is what these did.
 
     Whether that is so, and whether returns have a range, is known before any run is looked at, as is whether the
     columns of a log show runs. Whatever else is wrong with runs, they have their share of the error, and say nothing.
     """
-    model = question.model.counted
-    if question.runs is not None or not question.is_practised or model.graph.levels is not None or _no_range(question):
+    model, read = question.model.counted, log.read_runs
+    if read is None or question.runs is not None or not question.is_practised:
+        return question
+    if model.graph.levels is not None or _no_range(question):
         return question
     try:
         return replace(question, runs=read(model))

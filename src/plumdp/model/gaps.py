@@ -126,11 +126,6 @@ def action_after(action: str, gap: int) -> str:
     return action if gap == 1 else f"{action}, {gap} steps"
 
 
-def refuse_gaps(function: str, model: ParametricMDP) -> None:
-    """Refuse a model that is seen now and then where nothing is known of it."""
-    refuse({Trait.EVERY_STEP, *model.traits}, function)
-
-
 def is_chain(graph: Graph) -> bool:
     """Return whether no state has two choices."""
     return graph.n_choices == graph.n_states

@@ -8,7 +8,7 @@ for, so that what was learned on the small model bounds it, whatever the product
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from plumdp.base.combinations import Trait, having, refuse
 from plumdp.base.errors import UNSAID, ModelError, WhyNot
+from plumdp.base.kinds import Kinds
 from plumdp.model.graph import BoolArray, Graph, Indices
-from plumdp.model.language.property import as_objective
 from plumdp.model.memory import count_steps, may_count_few, no_choices, with_memory
-from plumdp.model.objectives import Kind, Objective, digest
+from plumdp.model.objectives import Kind, Objective, digest, is_objective
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy, memory_of
@@ -152,6 +152,23 @@ class Question:
 
 Asked: TypeAlias = Question | Objective | str
 """A question, or an objective or the text of a property about the model that was learned from."""
+
+
+READERS: Kinds[type, Callable[[Any, Any], Objective]] = Kinds()
+"""How an objective is read from what is asked of a model, by its type."""
+
+
+def as_objective(objective: Objective | str, model: Any) -> Objective:
+    """Return an objective, or the one that a text asks of the model."""
+    for kind, read in READERS.items():
+        if isinstance(objective, kind):
+            return read(objective, model)
+    if not is_objective(objective):
+        shown = type(objective).__name__
+        raise ModelError(
+            f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"
+        )
+    return objective
 
 
 def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Question:

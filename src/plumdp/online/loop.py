@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, fault_of
 from plumdp.base.vocabulary import Status
@@ -26,13 +27,11 @@ from plumdp.explaining.advice import plan_next
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import error_of
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import policy_weights
-from plumdp.model.question import Question, ask
+from plumdp.model.question import Question, as_objective, ask
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.online.environments import Environment, as_environment
 from plumdp.online.environments import simulator as simulator
@@ -201,7 +200,7 @@ def learn_online(
     (1000, True)
     """
     require_model("learn_online", model)
-    refuse_gaps("learn_online", model)
+    refuse({Trait.EVERY_STEP, *model.traits}, "learn_online")
     place = as_environment(environment, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
     question = ask(as_objective(objective, model), model, memory=False)
     if question.model is not model:

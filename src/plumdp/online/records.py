@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import as_objective
 from plumdp.model.text import number_of, one_line
 from plumdp.online.loop import OnlineRecord
 from plumdp.result.show import Page, as_html, as_json, as_text

@@ -1,18 +1,19 @@
 """Finds the region of the points that constraints leave.
 
 The first constraint decides which shape the region has, and the others cut it. New kinds of constraints that need a
-shape of their own register it with ``enclose``.
+shape of their own have it in ``REGIONS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
+from typing import TypeAlias, cast
 
 import numpy as np
 
+from plumdp.base.kinds import Kinds
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.sets import Constraint
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
@@ -23,7 +24,6 @@ from plumdp.region.ellipsoid import (
     Ellipsoid,
     Enclosed,
 )
-from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Polytope, Region
 
 
@@ -42,32 +42,23 @@ def find_region(
     """
     if not constraints:
         return build_region(space, (), (), ())
-    return enclose(constraints[0], space, expressions, constraints)
+    kind = type(constraints[0])
+    if kind not in REGIONS:
+        raise TypeError(f"no region is made of {kind.__name__}: add its shape to region.find.REGIONS")
+    return REGIONS[kind](space, expressions, constraints)
 
 
-@singledispatch
-def enclose(
-    first: Constraint, space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
+def _polytope(
+    space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
 ) -> Region | Conflict:
-    """Return a region of the shape that the first of some constraints asks for."""
-    raise TypeError(f"no region is made of {type(first).__name__}: register its shape with region.find.enclose")
-
-
-@enclose.register
-def _polytope(first: ExpressionBounds, space: ParameterSpace, *_: object) -> Region | Conflict:
+    first = cast("ExpressionBounds", constraints[0])
     return build_region(space, first.events.polynomials, first.event_lower, first.event_upper)
 
 
-@enclose.register(LevelSet)
-@enclose.register(LinearConstraints)
-def _likely(
-    first: LevelSet | LinearConstraints,
-    space: ParameterSpace,
-    expressions: ExpressionTable,
-    constraints: Sequence[Constraint],
-) -> Region | Conflict:
-    return build_likelihood_region(space, expressions, constraints)
+Shape: TypeAlias = Callable[[ParameterSpace, ExpressionTable, Sequence[Constraint]], Region | Conflict]
 
+REGIONS: Kinds[type, Shape] = Kinds({ExpressionBounds: _polytope})
+"""How regions are made, by the type of the first constraint."""
 
 _ROUNDING = 1e-9  # relative to the size of a parameter
 _SHARES = (1e-12, 1e-9, 1e-6)  # of the way to the middle of the region that a point may be moved

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plumdp.base.errors import ModelError
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Nature, Objective, is_objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
+from plumdp.model.question import as_objective
 from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 from plumdp.solver import evaluate as policies
 from plumdp.solver import solve as solver

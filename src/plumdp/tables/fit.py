@@ -20,12 +20,13 @@ from plumdp.base.rounding import UP
 from plumdp.confidence.sets import MEMORY, TESTS, ModelCache
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.context_tests import evidence_of_memory
-from plumdp.fit.model_fit import FitTest, ModelFit, TestKind, fit_model
+from plumdp.fit.fit_record import FitTest, ModelFit, TestKind
+from plumdp.fit.model_fit import fit_model
 from plumdp.fit.time_tests import Parts, in_words, log_mean, over_time, p_value_of, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.views import ties_rows
 from plumdp.tables.intervals import visits_of, with_expressions_alone
+from plumdp.tables.views import ties_rows
 
 _NAMED = 30
 _LN_2 = float(np.log(2))

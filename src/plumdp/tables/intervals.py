@@ -18,10 +18,10 @@ from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.unmodelled_exits import out_of_table_of
-from plumdp.model.views import ties_rows
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import NOTHING_FITS, Conflict
 from plumdp.region.shapes import Box, Region
+from plumdp.tables.views import ties_rows
 
 
 def with_expressions_alone(model: ParametricMDP) -> tuple[ParametricMDP, BoolArray]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,16 @@ from plumdp.base.errors import UNSAID, WhyNot
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import PRESPECIFIED, guarantee_of
-from plumdp.confidence.sets import MEMORY, OF_SET, TESTS, Counted, Evidence, graph_alone
+from plumdp.confidence.sets import MEMORY, NOT_PRESPECIFIED, OF_SET, TESTS, Constraint, Counted, Evidence, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
+from plumdp.model.space import ParameterSpace
 from plumdp.region.conflict import Conflict
-from plumdp.region.find import enclose
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bracket import BetMoments, Errors
@@ -35,11 +36,6 @@ from plumdp.tables.values import estimate_value, value_bounds
 
 _BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
 _GIVEN = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
-NOT_PRESPECIFIED = WhyNot(
-    "bets are placed on policies that the first data name, and on those that you pre-specify, chosen before looking at "
-    "these data or from those before the first bets only",
-    code="not pre-specified",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +104,11 @@ class TableSet:
         return tuple(Direction(nothing, each.policy, text) for each, text in zip(self.prespecified, texts, strict=True))
 
 
-@enclose.register
-def _region(found: TableSet, *_: object) -> Region | Conflict:
+def region_of_table(
+    space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
+) -> Region | Conflict:
     """Return the region of no parameters."""
-    return found.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
+    return cast("TableSet", constraints[0]).conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
 
 
 def table_evidence(given: Counted) -> Evidence:

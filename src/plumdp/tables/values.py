@@ -35,7 +35,7 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
-from plumdp.tables.chain import KNOWN, PRIOR, OpenChain, regular_equations, table_chain
+from plumdp.tables.chain import KNOWN, PRIOR, OpenChain, pooled, regular_equations, table_chain
 from plumdp.tables.coupling import CoupledChain, largest_difference
 from plumdp.tables.plan import row_variances
 
@@ -230,12 +230,13 @@ def _chains(
     return chains, *side_by_side(chains[0].table, chains[1].table, *labels)
 
 
-def normal_values(question: Question, seen: FloatArray, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
+def normal_values(question: Question, counts: Indices, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
     """Return the value of a policy, or of one less another, by what was seen, and its variance to first order.
 
     If runs may leave the table, it is that at its least and at its most. There are none where there are no chains.
     """
     model, found = question.model, []
+    seen = pooled(model.counted, counts)
     for side in (-1, 1) if len(places_out_of_table(model)) else (-1,):
         made = _chains(model, question.objective, policies, side)
         if isinstance(made, WhyNot):

@@ -8,11 +8,10 @@ from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, require_kind
 from plumdp.base.rounding import down, up
 from plumdp.data.returns import Range, scaled
-from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import ask
+from plumdp.model.question import as_objective, ask
 from plumdp.result.certificate import Certificate
 
 

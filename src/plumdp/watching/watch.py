@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, refuse
 from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
@@ -35,7 +36,6 @@ from plumdp.data.whole_runs import read_whole_runs
 from plumdp.fit.time_tests import weight_of
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
-from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy
@@ -379,7 +379,7 @@ def watch(
     No alarm in 30 parts, the last one part 30.
     """
     require_model("watch", model)
-    refuse_gaps("watch", model)
+    refuse({Trait.EVERY_STEP, *model.traits}, "watch")
     error_of(confidence)
     if not isinstance(quiet, Real) or not 1 <= quiet < inf:
         raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")

@@ -13,10 +13,11 @@ from plumdp.model.language.mission import Quantifier, read_earned, read_path
 from plumdp.model.language.path import available_rewards, named_reward
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens, without_comments
-from plumdp.model.objectives import Objective, Reward, digest, is_objective
+from plumdp.model.objectives import Objective, Reward, digest
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.question import as_objective
 
-__all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
+__all__ = ["as_objectives", "parse_predicate", "parse_property"]
 
 QUANTIFIERS: dict[str, Quantifier] = {
     "max": ("max", None),
@@ -88,18 +89,6 @@ def in_unit(objective: Objective, unit: str) -> Objective:
     if objective.cap == 1:
         raise ModelError(Option("unit", unit), f": {objective.text} is a probability, which has no unit; leave it out")
     return replace(objective, unit=unit)
-
-
-def as_objective(objective: Objective | str, model: NamedModel) -> Objective:
-    """Return an objective, or the one that a text asks of the model."""
-    if isinstance(objective, str):
-        return parse_property(objective, model)
-    if not is_objective(objective):
-        shown = type(objective).__name__
-        raise ModelError(
-            f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"
-        )
-    return objective
 
 
 def as_objectives(objectives: Sequence[Objective | str], model: NamedModel) -> tuple[Objective, ...]:
