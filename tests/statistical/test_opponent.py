@@ -10,8 +10,8 @@ from math import comb
 
 import opponent_coin as coin
 import pytest
-from adversary import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from evidence import Evidence
+from opponent import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from opponent_data import no_order, planned_visits
 from tiers import size
 from twin_outcomes import equal_outcomes_are_merged_once

@@ -13,10 +13,10 @@ from math import inf
 from unittest.mock import patch
 
 import numpy as np
-from adversary import ERROR, play_until_refuted
 from coin_model import COIN
 from constraints import half_spaces_of
 from evidence import Evidence
+from opponent import ERROR, play_until_refuted
 from row_models import row_model
 
 import plumdp as pl
