@@ -431,8 +431,8 @@ def _steps(
     state, is_runs, in_order = state_columns(graph), form == "trajectories", place == _PLACE_IN_ORDER
     after = dict(zip(next_columns(graph), state, strict=True))
     shown = [*state_columns(graph, form), ACTION, *(() if is_runs else after)]
-    others = (*_WHERE, *value_columns(columns), *_known(graph, columns))
-    others = {name: columns[name] for name in others if name in columns}
+    beside = (*_WHERE, *value_columns(columns), *_known(graph, columns))
+    others = {name: columns[name] for name in beside if name in columns}
     has_run = n_runs or once or pasts or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}

@@ -168,8 +168,8 @@ def start(
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
     own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found))
     found = _with_states(replace(found, facts=(*facts, *own)))
-    memory = found.memory if run and step else ""
-    return replace(found, facts=(*found.facts, ("memory", memory))) if memory else found
+    differs = found.memory if run and step else ""
+    return replace(found, facts=(*found.facts, ("memory", differs))) if differs else found
 
 
 def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
