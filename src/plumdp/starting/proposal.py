@@ -200,7 +200,9 @@ class Start:
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
         if not rows:
             raise DataError(f"column {column} has no numbers; name another with --cost or --reward")
-        earned = [_Earned(row[:-6], action_name(row[-6]), *row[-5:-2], row[-2] == row[-1]) for row in rows]
+        earned = [
+            _Earned(row[:-6], action_name(row[-6]), row[-5], row[-4], row[-3], row[-2] == row[-1]) for row in rows
+        ]
         least, most = min(row[-2] for row in rows), max(row[-1] for row in rows)
         return earned, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
 
