@@ -106,7 +106,7 @@ def of_model(certificate: Certificate) -> Rung:
 def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Rung:
     """Return the rung of whole runs, contradicted if they exclude each other, whatever the model is."""
     share = learned.budget["run_bets"] if learned.error else Fraction(0)
-    bounds = Ground.WHOLE_RUNS, ends.lower, ends.upper
+    bounds = ends.ground, ends.lower, ends.upper
     rung = Rung(*bounds, Status.CERTIFIED, ends.guarantee, share, ends.premises, cap=ends.cap)
     if ends.why_not:
         return replace(rung, status=Status.INCONCLUSIVE, reason=ends.why_not)

@@ -215,7 +215,7 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
-    how = how_read(given) | {"expected": given.expected, "steps": given.steps}
+    how = how_read(given) | {"expected": given.expected, "steps": given.steps, "censoring": given.censoring}
     runs = plumdp.data.read_whole_runs(model, log_of(given, files), **how).of(*policy_names(*policies))
     return replace(runs, cap=given.run_cap)
 

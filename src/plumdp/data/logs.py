@@ -262,7 +262,7 @@ def read_log(
     counts = TransitionCounts(model.graph, read_only(seen.counts), sampling, *counted)
     prespecified = expected if order == "runs" else None  # of other orders it may be rows
     how: Any = {"columns": columns, "states": states, "actions": actions, "form": form, "steps": steps}
-    how |= {"on_unmatched": on_unmatched}
+    how |= {"on_unmatched": on_unmatched, "censoring": censoring}
     return Log(counts, partial(read_whole_runs, source=raw, **how, expected=prespecified))
 
 

@@ -29,6 +29,23 @@ Range = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
+class Lives:
+    """Runs in the order in which they were made: how long each was seen to be at risk, and whether it happened."""
+
+    steps: Indices  # (n_runs): in which it was at risk, up to the number that is asked about
+    is_ended: BoolArray  # (n_runs): whether it happened in the last of them
+    n_steps: int
+    complement: bool  # whether the probability that it does not happen is asked
+
+    def seen(self, first: int, last: int) -> FloatArray:
+        """Return how many of some runs were at risk in each step, and in how many it happened (2, n_steps)."""
+        steps, ended = self.steps[first:last], self.is_ended[first:last]
+        ends = np.bincount(steps, minlength=self.n_steps + 1)
+        happened = np.bincount(steps[ended], minlength=self.n_steps + 1)[1:]
+        return np.array([ends[::-1].cumsum()[::-1][1:], happened], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class Outcomes:
     """Bounds on what each run earned, between 0 and 1 where the range of all returns begins and ends."""
 
@@ -37,6 +54,7 @@ class Outcomes:
     is_complete: BoolArray  # (n_runs)
     within: Range
     cap: float | None = None  # the amount that returns beyond it count as, if there may be any
+    lives: Lives | None = None  # of a probability within some steps, if runs are cut off whatever happens in them
 
     def value(self, share: float, side: int) -> float:
         """Return the number at a share of the range, rounded down or up as the side says."""
@@ -78,7 +96,25 @@ def outcomes_of(
     if cut != within and cut[0] < cut[1]:
         within, cap = cut, runs.cap
     lower, upper = scaled(returns.lower, within, down), scaled(returns.upper, within, up)
-    return Outcomes(lower, upper, returns.is_complete, within, cap)
+    lives = _lives(objective, model, runs, ends) if cap is None else None
+    return Outcomes(lower, upper, returns.is_complete, within, cap, lives)
+
+
+def _lives(objective: Objective, model: ParametricMDP, runs: WholeRuns, ends: ReturnEnds) -> Lives | None:
+    """Return how long runs were at risk of their target, if nothing else decides them before a number of steps.
+
+    Whether that is so, the model says: as soon as there are two ways to be in the middle of a run, or to be out of it,
+    a run that is at risk has several pasts.
+    """
+    has_number = runs.expected is not None or runs.has_fixed_number
+    if runs.censoring is None or not has_number or not isinstance(objective, Reach) or objective.steps is None:
+        return None
+    (first, last), initial = objective.steps, model.graph.initial_state
+    others = (objective.avoid | never_left(model.graph)) & ~objective.target
+    if first or not last or objective.target[initial] or others.any() or out_of_table_of(model) is not None:
+        return None
+    time = runs.time[ends.row]
+    return Lives(np.minimum(time, last), _is_reached(objective, runs.state[ends.row], time), last, objective.complement)
 
 
 def range_of_returns(

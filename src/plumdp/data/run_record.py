@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Censoring
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.text import listing, number_of, one_line
 from plumdp.model.values import Codes, shown
@@ -40,6 +41,7 @@ class WholeRuns:
     arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
     chance: FloatArray | None = None  # (n_runs): with which its arm was drawn
     task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
+    censoring: Censoring | None = None  # why runs end early, if somebody said so
     rests_on: tuple[str, ...] = ()  # what is assumed of runs that were left out, in words
     arms: tuple[str, ...] = ()  # that were chosen of these, in this order
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import EPISODE, LogForm, Steps
+from plumdp.base.vocabulary import EPISODE, Censoring, LogForm, Steps
 from plumdp.data.columns import (
     STEP,
     Source,
@@ -55,6 +55,7 @@ def read_whole_runs(
     return_range: tuple[float, float] | None = None,
     steps: Steps | None = None,
     on_unmatched: Literal["error", "report"] = "error",
+    censoring: Censoring | None = None,
 ) -> WholeRuns:
     """Return the whole runs in a log that names run and step of each row.
 
@@ -84,6 +85,9 @@ def read_whole_runs(
         As in ``read_log``.
     on_unmatched
         Whether runs in which a step is missing are refused, or left out ("report").
+    censoring
+        "unrelated" says that when runs are cut off has nothing to do with anything that happens in them. The
+        probability to reach states within some steps is then that of a life table, if the number of runs was known.
 
     Returns
     -------
@@ -158,7 +162,8 @@ def read_whole_runs(
     if "arm" in values:
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
     values |= {"began_together": has_periods and not only_ordered}  # or it would have been refused
-    return replace(made, expected=expected, return_range=return_range, rests_on=left_out, **values)
+    values |= {"return_range": return_range, "censoring": censoring}
+    return replace(made, expected=expected, rests_on=left_out, **values)
 
 
 def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:

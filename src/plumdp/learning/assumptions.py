@@ -21,6 +21,7 @@ from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 from plumdp.model.unmodelled_exits import out_of_table_of
+from plumdp.result.rungs import Ground
 
 if TYPE_CHECKING:
     from plumdp.data.returns import Outcomes
@@ -135,7 +136,7 @@ _TOGETHER = (
 )
 
 
-def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
+def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective, ground: Ground) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
     yield from (_RUNS, _ALIKE, *runs.rests_on)
     if runs.expected is not None:
@@ -157,7 +158,10 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
         yield "the rows of each run follow one another in the order of their steps, and none is missing"
     yield "a run stays in a state that the model says cannot be left"
     n = int((~outcomes.is_complete).sum())
-    if n:
+    if ground == Ground.LIFE_TABLE:
+        cut = number_of(n, "run")
+        yield f"when runs are cut off has nothing to do with anything that happens in them (as you stated, of {cut})"
+    elif n:
         yield f"{number_of(n, 'run')} ended too early and may have had any return that is still possible"
 
 

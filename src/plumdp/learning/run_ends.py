@@ -13,6 +13,7 @@ import numpy.typing as npt
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bets import HalfSpace
 from plumdp.model.question import Question
+from plumdp.result.rungs import Ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class RunEnds:
     why_not: str = ""  # why runs say nothing, in words
     guarantee: Guarantee = Guarantee.ANYTIME
     cap: float | None = None  # the amount that what a run earned beyond it counts as
+    ground: Ground = Ground.WHOLE_RUNS
 
     def is_about(self, question: Question, policies: Sequence[npt.NDArray[Any]], *, of_practice: bool = False) -> bool:
         """Return whether these are bounds on the value of a policy, or on its difference to a second one."""

@@ -19,6 +19,7 @@ from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, ModelError, Option, WhyNot
 from plumdp.base.vocabulary import Guarantee
 from plumdp.confidence.bounded_means import Tally, mean_bounds
+from plumdp.confidence.life_bets import risk_ends
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
 from plumdp.confidence.sets import Counted, Evidence
 from plumdp.data.log import Log
@@ -32,6 +33,7 @@ from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy, normalised
 from plumdp.model.question import PRACTICE, Question, as_objective
+from plumdp.result.rungs import Ground
 
 _LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
 _CHOSEN = "you chose the policy before looking at any of these runs (as you stated)"
@@ -130,18 +132,18 @@ def _bounds(
         for part, policy in zip(parts, followed, strict=True)
     ]
     whole, draws = _joined(runs, made), _draws_of(runs) if len(policies) == 2 else None
+    ground = Ground.WHOLE_RUNS if made[0].lives is None or draws is not None else Ground.LIFE_TABLE
     errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
     ranges = _ranges(runs, made, whole, draws, errors)
     stand_alone, ends = draws is not None and _is_mixed(runs, draws), []
     how = () if question.is_practised else (_NOT_ROUTED if draws is None else _DRAWN,)
-    premises = (*said, *how, *assumptions_of_runs(runs, whole, objective))
+    premises = (*said, *how, *assumptions_of_runs(runs, whole, objective, ground))
     subjects = [(each,) for each in policies] + [tuple(policies)] * (len(policies) - 1)
     guarantee = Guarantee.FIXED if runs.has_fixed_number else Guarantee.ANYTIME
     for share, (low, high), about in zip(errors[::-1], ranges, subjects, strict=True):
         to = whole.value if len(about) == 1 else whole.difference
-        bounds = to(low, -1), to(high, 1)
-        found = RunEnds(question, about, of_practice, *bounds, share, stand_alone, premises, "", guarantee, whole.cap)
-        ends.append(found)
+        bounds, about_end = (to(low, -1), to(high, 1)), (guarantee, whole.cap, ground)
+        ends.append(RunEnds(question, about, of_practice, *bounds, share, stand_alone, premises, "", *about_end))
     return ends
 
 
@@ -196,6 +198,8 @@ def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     expected = len(runs) if runs.has_fixed_number else runs.expected
     if expected is None:
         return mean_bounds(Tally.of(made.lower), Tally.of(made.upper), error)
+    if made.lives is not None:
+        return risk_ends(made.lives, error, expected / n_arms)
     return mean_ends(made.lower, made.upper, error, expected / n_arms)  # whichever arms came
 
 
