@@ -31,8 +31,9 @@ are of one step, rows name no run or step, rows are observations with gaps, samp
 model is too large, some data that were added have none, the pilot ends at a moment at which none were kept, their file
 is older than contexts, or a log was another one when its runs were read."""
 
-Censoring: TypeAlias = Literal["unrelated"]
-"""Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
+Censoring: TypeAlias = Literal["unrelated", "independent"]
+"""Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it, or with
+anything else that happens in the run, as those of a study that ends."""
 
 Remembered: TypeAlias = Literal["visits", "previous", "time", "step"]
 """What of the past of its run a state of a table remembers: earlier visits of it, the action before, the steps since it

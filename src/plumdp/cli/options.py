@@ -226,7 +226,8 @@ class Options:
         "--order. A wrong guess costs width, never validity.")
     censoring: vocabulary.Censoring | None = option(
         "log", "--censoring", "Needed if most runs of the log end before the outcome of their last action. unrelated: "
-        "they were censored, for reasons that have nothing to do with that outcome; every result repeats it.")
+        "they were censored, for reasons that have nothing to do with that outcome; independent: nor with anything "
+        "else in the run, so that whole runs make a life table (with --expected). Every result repeats it.")
     run_cap: float | None = option(
         "log", "--run-cap AMOUNT", "What whole runs under practice cost or earn in all counts up to this amount, which "
         "was fixed before looking at them; sentences then say so. plumdp start proposes it from the first runs.",

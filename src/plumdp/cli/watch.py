@@ -88,7 +88,7 @@ def _how_watched(given: Options) -> dict[str, Any]:
         "quiet": given.quiet,
         "state": given.checkpoint,
         "reference": {name: float(value) for name, value in given.at.items()} or None,
-        "gaps": None if is_shared("censoring") else given.censoring,
+        "gaps": None if is_shared("censoring") or given.censoring is None else "unrelated",
         "censoring": given.censoring,
         "steps": given.steps,
         "return_range": given.range,

@@ -131,7 +131,8 @@ def read_log(
         "error" refuses rows that do not fit the model, "report" counts the others. Rows that are impossible in the
         model contradict it, so that nothing is certified; others are left out, and the certificate says so.
     censoring
-        "unrelated" vouches that runs were censored for reasons that have nothing to do with their last outcome.
+        "unrelated" vouches that runs were censored for reasons that have nothing to do with their last outcome;
+        "independent", nor with anything else in them, so that whole runs make a life table.
     steps
         "consecutive" if steps grow by one, "ordered" if they only order rows and none is missing; "monthly", "weekly",
         "daily" or "every=30d" for dates with one step in each period.
@@ -169,7 +170,7 @@ def read_log(
     if on_unmatched not in ("error", "report"):
         raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
     if censoring not in (None, *get_args(Censoring)):
-        raise DataError(Option("censoring", censoring), ": choose 'unrelated', or leave it out")
+        raise DataError(Option("censoring", censoring), ": choose 'unrelated' or 'independent', or leave it out")
     are_observations = model.counted.gaps is not None
     if are_observations:
         require_differences(steps)

@@ -107,7 +107,7 @@ def _lives(objective: Objective, model: ParametricMDP, runs: WholeRuns, ends: Re
     a run that is at risk has several pasts.
     """
     has_number = runs.expected is not None or runs.has_fixed_number
-    if runs.censoring is None or not has_number or not isinstance(objective, Reach) or objective.steps is None:
+    if runs.censoring != "independent" or not has_number or not isinstance(objective, Reach) or objective.steps is None:
         return None
     (first, last), initial = objective.steps, model.graph.initial_state
     others = (objective.avoid | never_left(model.graph)) & ~objective.target

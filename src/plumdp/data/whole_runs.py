@@ -86,8 +86,8 @@ def read_whole_runs(
     on_unmatched
         Whether runs in which a step is missing are refused, or left out ("report").
     censoring
-        "unrelated" says that when runs are cut off has nothing to do with anything that happens in them. The
-        probability to reach states within some steps is then that of a life table, if the number of runs was known.
+        "independent" says that when runs are censored has nothing to do with anything that happens in them. The
+        probability to reach states within some steps is then that of a life table, if ``expected`` is given.
 
     Returns
     -------
