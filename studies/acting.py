@@ -56,7 +56,7 @@ def measure(instance: str) -> None:
             until, began = dict.fromkeys(SHARES, float("inf")), time.process_time()
             for record in records(seed):
                 slowest, began = max(slowest, time.process_time() - began), time.process_time()
-                sign = 1 if record.certificate.direction == "max" else -1
+                sign = 1 if record.certificate.claim.direction == "max" else -1
                 gap = sign * (record.optimistic_bound - record.bound)
                 n_wrong += sign * (record.true_value - record.bound) < -1e-6 * abs(value)
                 n_wrong += sign * (record.optimistic_bound - value) < -1e-6 * abs(value)
