@@ -7,7 +7,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import plumdp as command_line
 from flint import arb, ctx
 from paid_models import COST, counts_of, machine, one_payment, runs_of, seen_in_one_step
 from tiers import size
@@ -345,21 +344,6 @@ def test_other_sets_and_a_misfit_are_refused():
     for options in ({"confidence_set": "interval"}, {"model_tolerance": 0.1}):
         with pytest.raises(DataError, match="likelihood sets alone"):
             pl.certify(MACHINE, counts, COST, **options)
-
-
-@pytest.mark.slow
-def test_a_log_becomes_a_certificate_and_a_report(tmp_path, blank_pictures):
-    """The true value is 25, and what is assumed of rewards is said; the result can be certified again from its file."""
-    (tmp_path / "machine.py").write_text("from paid_models import machine\n", encoding="utf-8")
-    pd.DataFrame(runs_of(np.random.default_rng(8), 400)).to_csv(tmp_path / "log.csv", index=False)
-    options = ["--column", "cost=price", "--sampling", "trajectories", "-p", COST, "-o", f"{tmp_path}/result"]
-    done = command_line("certify", f"{tmp_path}/machine.py:machine", f"{tmp_path}/log.csv", *options)
-    assert done.code == 0, done.err
-    assert "the mean reward of a step" in " ".join(done.out.split())
-    result = pl.read_result(tmp_path / "result")
-    assert result.lower < 25 < result.upper
-    assert command_line("report", f"{tmp_path}/result").code == 0
-    assert "repair" in (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

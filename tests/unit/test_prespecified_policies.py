@@ -49,13 +49,6 @@ def test_a_difference_that_is_prespecified_has_narrower_bounds(counts, policies)
     assert width(counts, policies, Question(MODEL, ASKED, against=policies[1])) < width(counts, policies, ASKED)
 
 
-@pytest.mark.slow
-def test_a_policy_that_is_prespecified_has_narrower_bounds(counts):
-    found = [pl.learn(MODEL, counts, objectives=[each]) for each in (ASKED, Question(MODEL, ASKED, "uniform"))]
-    value, prespecified = (pl.conclude(learned, ASKED, policy="uniform") for learned in found)
-    assert prespecified.upper - prespecified.lower < value.upper - value.lower
-
-
 def test_bets_are_placed_across_the_difference_of_both_gradients(policies):
     """Central differences of the values at points beside the point are the oracle of the gradient itself."""
     point = np.array([STUDY.true_point[name] for name in MODEL.space.names], dtype=float)
