@@ -7,13 +7,23 @@ bounds on the way are compared with exact solutions, and chains whose frequencie
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import comb, prod
+from math import prod
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from mixed_models import chain_of, three_rows
-from table_cases import ERRORS, draw, labels_of, make_table, random_case, random_pair, row_of_place, values_at
+from table_cases import (
+    ERRORS,
+    all_batches,
+    draw,
+    labels_of,
+    make_table,
+    random_case,
+    random_pair,
+    row_of_place,
+    values_at,
+)
 from tiers import size
 
 from plumdp.base.errors import WhyNot
@@ -78,30 +88,6 @@ def solved(matrix, right):
             if k != i and rows[k][i]:
                 rows[k] = [x - rows[k][i] * y for x, y in zip(rows[k], rows[i], strict=True)]
     return [row[-1] for row in rows]
-
-
-def compositions(total, parts):
-    """Yield all ways to divide a number of visits among places."""
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        yield from ((first, *rest) for rest in compositions(total - first, parts - 1))
-
-
-def all_batches(table, truth, visits):
-    """Yield all counts (n_places) of a batch with their exact probabilities."""
-    rows = [np.flatnonzero(row_of_place(table) == first) for first in np.unique(row_of_place(table))]
-    choices = [list(compositions(n, len(places))) for n, places in zip(visits, rows, strict=True)]
-    for seen in product(*choices):
-        counts, chance = [0] * table.n_places, Fraction(1)
-        for places, numbers in zip(rows, seen, strict=True):
-            left = sum(numbers)
-            for place, number in zip(places, numbers, strict=True):
-                counts[place] = number
-                chance *= comb(left, number) * truth[place] ** number
-                left -= number
-        yield np.array(counts, dtype=np.float64), chance
 
 
 def placed(table, moments):

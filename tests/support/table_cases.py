@@ -1,6 +1,9 @@
 """Random chains of tables with data, and exact evaluations of everything that is bet on in them."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from math import comb
 
 import numpy as np
 
@@ -98,6 +101,30 @@ def row_of_place(table):
     free = table.place >= 0
     result[table.place[free]] = table.place[table.chain.first[:-1]][table.owner][free]
     return result
+
+
+def compositions(total, parts):
+    """Yield all ways to divide a number of visits among places."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        yield from ((first, *rest) for rest in compositions(total - first, parts - 1))
+
+
+def all_batches(table, truth, visits):
+    """Yield all counts (n_places) of a batch with their exact probabilities."""
+    rows = [np.flatnonzero(row_of_place(table) == first) for first in np.unique(row_of_place(table))]
+    choices = [list(compositions(n, len(places))) for n, places in zip(visits, rows, strict=True)]
+    for seen in product(*choices):
+        counts, chance = [0] * table.n_places, Fraction(1)
+        for places, numbers in zip(rows, seen, strict=True):
+            left = sum(numbers)
+            for place, number in zip(places, numbers, strict=True):
+                counts[place] = number
+                chance *= comb(left, number) * truth[place] ** number
+                left -= number
+        yield np.array(counts, dtype=np.float64), chance
 
 
 def draw(table, truth, visits, rng):

@@ -33,7 +33,7 @@ from plumdp.tables.plan import (
 
 _LATE = 0.5  # of the data after the pilot, from where on moments are looked at
 _LEAST_SHARE = 0.05  # of the pilot, that is planned for at least
-_AT_END, _NEXT = 0.9, 2.0  # of the planned data, from where on bets are for so many times as many as there are
+AT_END, NEXT = 0.9, 2.0  # of the planned data, from where on bets are for so many times as many as there are
 _LEAST_FACTOR = 0.3
 _LARGEST = 0.5  # payoff at the true values, in size
 _UP = 1 + 1e-9
@@ -50,11 +50,12 @@ class BetMoments:
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of the parts of a bracket."""
+    """The errors of the parts of a bracket, and of which bets it is made."""
 
     of_side: float  # of the bets on the value, on either side
     rows: float
     ball: float
+    are_tilted: bool = False  # then the sets of rows have the errors of both rows and ball
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +125,8 @@ def make_stages(plan: BettingPlan, moments: BetMoments, sign: int) -> list[Betti
     stages: list[BettingStage] = []
     for (before, after), length in zip(pairwise(moments.counts), moments.lengths, strict=True):
         # data that go on after what was planned are bet on for twice their length, and the aim grows with its root
-        goes_on = length > _AT_END * moments.planned
-        horizon = _NEXT * length if goes_on else moments.planned
+        goes_on = length > AT_END * moments.planned
+        horizon = NEXT * length if goes_on else moments.planned
         planned = (plan.table.visits(before) + 0.5) * (horizon - length) / length
         beyond = horizon / max(moments.planned, 1.0) if goes_on else 1.0
         further = replace(plan, scale=plan.scale * float(np.sqrt(beyond)))

@@ -13,7 +13,7 @@ For each, bounds are predicted as if all data were like the pilot. The two with 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,14 @@ from plumdp.solver.solve import solve
 from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.chain import smooth
 from plumdp.tables.intervals import row_intervals
-from plumdp.tables.values import estimate_value, value_bounds
+from plumdp.tables.tilted import shape_of
+from plumdp.tables.values import chain_of_policy, estimate_value, value_bounds
 
 _ENOUGH = (250.0, 80.0, 25.0)  # visits of a row, for each unit of ln(1 / error): its mean is then known to a tenth, …
 _N_CANDIDATES = 2
 _LAST = 0.875  # of the data, after which the last bets are placed
 _PRECISION = 1e-6
+_NARROWER = 0.9  # than other bets, as predicted, from which on tilted ones are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,29 +92,44 @@ def _best_predicted(
     question: Question, outlook: Outlook, policies: Iterable[npt.NDArray[Any]]
 ) -> list[npt.NDArray[Any]]:
     """Return policies in the order of their predicted bounds; those that cannot be among the best are left out."""
-    counted = question.model.counted
-    expected = np.round(outlook.growth * outlook.counts).astype(np.int64)
-    lower, upper = row_intervals(counted, expected, error=outlook.of_intervals)
-    uncertain = IntervalMDP(question.model.graph, question.model.expression, lower, upper)
+    uncertain = _expected_intervals(question, outlook)
     estimated = [(estimate_value(question, policy, outlook.seen), policy) for policy in policies]
     found: list[tuple[float, npt.NDArray[Any]]] = []
     for estimate, policy in sorted(estimated, key=lambda pair: -pair[0]):
         if not found or estimate > max(found, key=lambda pair: pair[0])[0]:
-            found.append((_predicted(question, outlook, uncertain, policy), policy))
+            low, high = _predicted(question, outlook, uncertain, policy, outlook.errors)[0]
+            found.append((low if question.objective.direction == "max" else -high, policy))
     return [policy for _, policy in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _predicted(question: Question, outlook: Outlook, uncertain: IntervalMDP, policy: npt.NDArray[Any]) -> float:
-    """Return the bound on the value of a policy, such that a larger one is better, if all data are like the pilot."""
+def with_narrower_bets(question: Question, outlook: Outlook, policy: npt.NDArray[Any], errors: Errors) -> Errors:
+    """Return the errors, for tilted bets if these are predicted to leave much less than others of a policy's value."""
+    chain = chain_of_policy(question.model, policy, question.objective)
+    if isinstance(chain, WhyNot) or shape_of(chain.table) is None:
+        return errors
+    uncertain, tilted = _expected_intervals(question, outlook), replace(errors, are_tilted=True)
+    plain, other = _predicted(question, outlook, uncertain, policy, errors, tilted)
+    return tilted if other[1] - other[0] < _NARROWER * (plain[1] - plain[0]) else errors
+
+
+def _expected_intervals(question: Question, outlook: Outlook) -> IntervalMDP:
+    """Return the model with the intervals of its rows if all data are like the pilot."""
+    expected = np.round(outlook.growth * outlook.counts).astype(np.int64)
+    lower, upper = row_intervals(question.model.counted, expected, error=outlook.of_intervals)
+    return IntervalMDP(question.model.graph, question.model.expression, lower, upper)
+
+
+def _predicted(
+    question: Question, outlook: Outlook, uncertain: IntervalMDP, policy: npt.NDArray[Any], *errors: Errors
+) -> list[tuple[float, float]]:
+    """Return bounds on the value of a policy if all data are like the pilot, for bets with each of the errors."""
     objective, start = question.objective, question.model.graph.initial_state
-    is_max = objective.direction == "max"
     ends = evaluate_all([uncertain], policy, objective, ("robust", "optimistic"), precision=_PRECISION)
-    low, high = ends if is_max else ends[::-1]
-    bounded = policy, low.lower, high.upper
-    found = value_bounds(outlook.moments, outlook.errors, question.model, objective, bounded)
-    if isinstance(found, WhyNot):
-        return float(low.lower[start]) if is_max else -float(high.upper[start])
-    return found.lower if is_max else -found.upper
+    low, high = ends if objective.direction == "max" else ends[::-1]
+    within = low.lower, high.upper
+    plain = float(within[0][start]), float(within[1][start])
+    found = [value_bounds(outlook.moments, each, question.model, objective, (policy, *within)) for each in errors]
+    return [plain if isinstance(each, WhyNot) else (each.lower, each.upper) for each in found]
 
 
 def _trusted(model: ParametricMDP, outlook: Outlook) -> list[BoolArray]:

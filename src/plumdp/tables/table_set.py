@@ -29,7 +29,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bracket import BetMoments, Errors
-from plumdp.tables.candidates import Outlook, candidates_of
+from plumdp.tables.candidates import Outlook, candidates_of, with_narrower_bets
 from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import table_intervals
 from plumdp.tables.values import estimate_value, value_bounds
@@ -200,11 +200,13 @@ def _prespecified(
         for policy, *errors in zip(
             policies, favoured_parts(of_one, len(policies)), favoured_parts(of_pair, len(policies)), strict=True
         ):
-            yield Prespecified(question, policy, _errors(budget, errors[0]))
+            yield Prespecified(
+                question, policy, with_narrower_bets(question, outlook, policy, _errors(budget, errors[0]))
+            )
             if rival is not None:
                 yield Prespecified(question, policy, _errors(budget, errors[1]), rival)
         if rival is not None:
-            yield Prespecified(question, rival, _errors(budget, of_one))
+            yield Prespecified(question, rival, with_narrower_bets(question, outlook, rival, _errors(budget, of_one)))
 
 
 def _choices(question: Question, policy: Policy | None) -> npt.NDArray[Any] | None:

@@ -38,6 +38,7 @@ from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
 from plumdp.tables.chain import KNOWN, PRIOR, OpenChain, pooled, regular_equations, table_chain
 from plumdp.tables.coupling import CoupledChain, largest_difference
 from plumdp.tables.plan import row_variances
+from plumdp.tables.tilted import TiltedBounds, tilted_bounds
 
 _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
 
@@ -133,7 +134,7 @@ def value_bounds(
     """
     sides = (-1, 1) if len(places_out_of_table(model)) else (-1,)
     errors = replace(errors, rows=equal_parts(errors.rows, len(sides)), ball=equal_parts(errors.ball, len(sides)))
-    found = list[TableBounds]()
+    found = list[TableBounds | TiltedBounds]()
     for side in sides:
         made = _chains(model, objective, [policy for policy, *_ in policies], side)
         if isinstance(made, WhyNot):
@@ -145,7 +146,11 @@ def value_bounds(
             lower, upper = (np.append(each, more[own]) for each, more in zip(*starts, strict=True))
         if not table.start.any():
             return Proof(0.0, 0.0, 0.0, 0.0, 0.0, "the same chain")
-        bounds = table_bounds(table, moments, errors, lower, upper)
+        bounds: TiltedBounds | TableBounds | WhyNot
+        if errors.are_tilted:
+            bounds = tilted_bounds(table, moments, errors)
+        else:
+            bounds = table_bounds(table, moments, errors, lower, upper)
         if isinstance(bounds, WhyNot):
             return bounds
         found.append(bounds)

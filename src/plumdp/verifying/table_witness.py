@@ -128,6 +128,7 @@ def _bets_part(
     if not same or isinstance(bounded, WhyNot):
         return None
     chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
+    refuse_unknown({"tilted bets on values of a table": chosen.errors.are_tilted})
     refuse_unknown({f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes": table.n > MOST_IN_BETS})
     order = order_of_nodes(table, keys)
     low, high = (read_only(each[np.argsort(order)]) for each in start)
