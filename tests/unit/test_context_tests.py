@@ -5,12 +5,13 @@ import pytest
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.base.vocabulary import REMEMBERS, Status
+from plumdp.base.vocabulary import Status
 from plumdp.data.context_counts import contexts_of
 from plumdp.data.contexts import VALUES, Context, ContextKind
 from plumdp.data.counts import Pilot
 from plumdp.fit.context_tests import weight_of
 from plumdp.fit.remembered import find_remembered
+from plumdp.learning.model_tests import REMEMBERS
 
 (hazard,) = pl.parameters("hazard")
 ASKED = 'P=? [ F<=12 status="failed" ]'

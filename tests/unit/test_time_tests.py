@@ -12,7 +12,7 @@ from shorthand import check_model, compare
 from time_games import read_over_time
 
 import plumdp as pl
-from plumdp.base.vocabulary import CHANGED, Status
+from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import relax
 from plumdp.confidence.estimates import law_of_pilot, law_of_space
 from plumdp.confidence.evidence import log_evidence
@@ -22,6 +22,7 @@ from plumdp.data.counts import ADDED, Pilot
 from plumdp.data.time_parts import FILED, parts_at
 from plumdp.fit.model_fit import fit_model
 from plumdp.fit.time_tests import SeenOverTime, _terms, pilots_of, weight_of
+from plumdp.learning.model_tests import CHANGED
 from plumdp.model.expressions.polynomial import Polynomial
 
 (p,) = pl.parameters("p")

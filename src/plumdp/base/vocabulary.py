@@ -99,9 +99,6 @@ def findings_in(reason: str) -> list[str]:
     return [ToTry(each) if each.startswith(_TO_TRY) else each for each in parts_in(reason)]
 
 
-CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
-REMEMBERS = "where a step leads depends on what came before in its run, beyond the state and the action"
-
 Nature: TypeAlias = Literal["robust", "optimistic"]
 """Against the agent, or with it."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp import __version__
+from plumdp.base.combinations import why_not
 from plumdp.base.errors import Option
 from plumdp.base.vocabulary import EPISODE, Guarantee, NoBets, Relaxation, Status
 from plumdp.certifying.approximation import approximate, hidden_by_memory
@@ -26,12 +27,12 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import read_only
 from plumdp.model.objectives import Objective, digest
-from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
 from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.relax import RELAXATIONS, untied_set_of
 from plumdp.result.certificate import Certificate
 from plumdp.result.claim import Beside, Claim, How, RestsOn, contradicted
 from plumdp.result.policy_table import PolicyTable
@@ -83,7 +84,7 @@ def make_certificate(
     )
     how = How(
         relaxation="untied" if is_contradicted else relaxation,
-        confidence_set=_untied_set(model) if is_contradicted else learned.bounds.method,
+        confidence_set=untied_set_of(model) if is_contradicted else learned.bounds.method,
         solver=valued.solver,
         seconds=seconds,
         not_coupled=valued.not_coupled.reason,
@@ -157,13 +158,6 @@ def within_range(question: Question, valued: Valuation) -> Valuation:
         is_never_negative = payoff.learned is None and bool((payoff.reward >= 0).all())
     lower = max(valued.lower, 0.0) if is_never_negative else valued.lower
     return replace(valued, lower=lower, upper=min(valued.upper, objective.cap))
-
-
-def _untied_set(model: ParametricMDP) -> str:
-    """Return the name of bounds by the graph alone."""
-    is_on_disk = model.graph.levels is not None
-    anything = "none: transitions of a stored model may have any probability"
-    return anything if is_on_disk else "beta-binomial, one for each transition"
 
 
 def _unclaimed(certificate: Certificate, status: Status, reason: str) -> Certificate:
@@ -379,7 +373,7 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_prespecify: boo
             " if these data did not choose the policy; then bets are placed on it",
         )
     is_coupled = certificate.how.relaxation in ("coupled", "untied") or certificate.how.not_coupled
-    if not is_coupled and learned.model.graph.levels is None:
+    if not is_coupled and not why_not(*RELAXATIONS["coupled"].traits, *learned.model.traits):
         return "ask for ", Option("relaxation", "coupled"), ", with one point for all states"
     if certificate.rests_on.model_tolerance:
         return (

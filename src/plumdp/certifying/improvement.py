@@ -14,6 +14,7 @@ from plumdp.certifying.difference import Difference, acts_alike, check_margin, d
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned, of_learned
+from plumdp.learning.methods import SETS
 from plumdp.model.language.words import steps_in_words
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -23,7 +24,6 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import outward, percent, plain_number
 from plumdp.result.show import Page, as_html, as_json, as_text
-from plumdp.tables.table_set import prespecified_policies
 
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the recommended policy"
@@ -201,7 +201,7 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     are the one that is best against nature, and all that bets were placed on.
     """
     graph, rival = question.model.graph, check_policy(question.model.graph, baseline.policy)
-    prespecified = prespecified_policies(learned.bounds, question)
+    prespecified = SETS[learned.kind].policies(learned.bounds, question)
     if prespecified is not None and not isinstance(learned.region, Conflict):
         robust = learned.at_points(question).robust(relax(learned, "interval", question.model), precision).policy
         policies = {each.tobytes(): each for each in (robust, *(each for _, each in prespecified))}

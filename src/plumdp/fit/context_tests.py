@@ -33,7 +33,7 @@ from plumdp.data.pilots import SIZES, pilot_size
 from plumdp.fit.agreement import AffineTests
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, joined
 from plumdp.fit.drift import PilotView, split, visible_slopes
-from plumdp.fit.time_tests import Parts, log_mean, log_product
+from plumdp.fit.part_tests import Parts, log_mean, log_product
 from plumdp.model.graph import FloatArray, Indices, ranges, read_only
 
 _EXPECTED = 0.8  # of the error of bets by a pilot, for that of the number of runs that was pre-specified

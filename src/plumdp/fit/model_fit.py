@@ -34,7 +34,8 @@ from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, joined, large
 from plumdp.fit.context_tests import MemoryTests, evidence_of_memory, memory_tests
 from plumdp.fit.drift import PilotView, drift_constraints, drift_tests
 from plumdp.fit.fit_record import Drift, FitTest, ModelFit, TestKind
-from plumdp.fit.time_tests import TimeTests, p_value_of, time_tests
+from plumdp.fit.part_tests import p_value_of
+from plumdp.fit.time_tests import TimeTests, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict

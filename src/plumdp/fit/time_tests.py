@@ -10,13 +10,6 @@ wealths are fair at the true point, if there is one for all of the data:
 where m is a pilot, or nothing. Weights of all boundaries there might ever be, and of their pilots, sum to one. So each
 term may be used at its weight, and which ones are looked at may be decided by looking at all data. Likewise each class
 of tied rows has wealths by Dirichlet laws before and after i, against every law that it might have had all the time.
-
-A group is made of parts, such as the rows of several choices, the stages of the data, or the visits of a row by what
-came before them. Let e be the probability of all that was seen if each part has a distribution of its own, on average
-over distributions by Jeffreys' prior, divided by the largest that it has with one distribution for the whole group. At
-the truth this is at most a nonnegative martingale that starts at one, so the probability that it ever reaches 1 / p is
-at most p (Ville 1939). So it is for an average over groups, and for the product of (1 + e) / 2 over them, as each visit
-belongs to one group.
 """
 
 from __future__ import annotations
@@ -28,13 +21,13 @@ from math import log
 
 import numpy as np
 
-from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.estimates import Law, law_of_pilot
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.time_parts import TimeParts
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, largest
 from plumdp.fit.drift import parameter_axes
+from plumdp.fit.part_tests import less_best, log_average
 from plumdp.model.graph import FloatArray, Indices, ranges
 
 _MOST = 3  # boundaries whose evidence is proved: those that look most like a change
@@ -195,52 +188,6 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
     yield i, since + log(share) + first, seen.total - at[size]
 
 
-_PRIOR = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Counts of parts, and the groups whose parts have one distribution on the places of the group, if they do."""
-
-    counts: FloatArray  # (n_cells)
-    first: Indices  # (n_parts + 1): part i has the cells first[i] up to first[i + 1], at least one
-    group: Indices  # (n_parts)
-    place: Indices  # (n_cells)
-    first_place: Indices  # (n_groups + 1): the places of each group, at least one
-
-    def evidence(self) -> FloatArray:
-        """Return ln e of each group, from below."""
-        n_groups = len(self.first_place) - 1
-        each, terms = log_average(self.counts, self.first)
-        apart, size = (np.bincount(self.group, numbers, n_groups).astype(np.float64) for numbers in (each, terms))
-        pooled = np.bincount(self.place, self.counts, int(self.first_place[-1])).astype(np.float64)
-        return less_best(apart, size, pooled, self.first_place)
-
-
-def log_average(counts: FloatArray, first: Indices) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithm of the average probability of the counts of each part, and the size of its terms."""
-    from scipy.special import gammaln
-
-    starts, n_places = first[:-1], np.diff(first)
-    visits = np.add.reduceat(counts, starts)
-    of_places = np.add.reduceat(gammaln(counts + _PRIOR), starts)
-    of_row = gammaln(visits + _PRIOR * n_places)
-    fixed = gammaln(_PRIOR * n_places) - n_places * gammaln(_PRIOR)
-    size = np.add.reduceat(np.abs(gammaln(counts + _PRIOR)), starts) + np.abs(of_row) + np.abs(fixed)
-    return np.asarray(fixed + of_places - of_row), np.asarray(size)
-
-
-def less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: Indices) -> FloatArray:
-    """Return logarithms of averages less those of the largest probability with one distribution, from below."""
-    starts = first[:-1]
-    owner = np.repeat(np.arange(len(starts)), np.diff(first))
-    visits = np.add.reduceat(counts, starts)[owner]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(counts > 0, counts * np.log(counts / visits), 0.0)
-    best = np.add.reduceat(terms, starts)
-    return np.asarray(apart - best - _ROUNDING * (size + np.abs(best)))
-
-
 def over_time(
     before: Iterable[FloatArray], weights: Sequence[float], counts: FloatArray, first: Indices
 ) -> tuple[FloatArray, Indices]:
@@ -255,21 +202,3 @@ def over_time(
         term = less_best(apart, size, counts, first) + np.log(weights[i])
         evidence, where, best = np.logaddexp(evidence, term), np.where(term > best, i, where), np.maximum(term, best)
     return evidence, where.astype(np.int64)
-
-
-def log_mean(parts: Sequence[FloatArray]) -> float:
-    """Return the logarithm of the mean over parts of the means of exp, parts without any test being ones."""
-    from scipy.special import logsumexp
-
-    means = [logsumexp(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
-    return float(logsumexp(means) - np.log(len(parts)))
-
-
-def log_product(evidence: FloatArray) -> float:
-    """Return the logarithm of the product of (1 + e) / 2 over groups, which is large if most of them speak up."""
-    return float((np.logaddexp(0.0, evidence) - np.log(2)).sum())
-
-
-def p_value_of(evidence: float) -> float:
-    """Return the p-value of the logarithm of evidence, rounded up."""
-    return min(1.0, max(float(np.exp(-max(evidence, 0.0))) * UP, UNDERFLOW))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumdp.base.compiled import Clock
-from plumdp.base.vocabulary import CHANGED, REMEMBERS, Guarantee, ToTry
+from plumdp.base.vocabulary import Guarantee, ToTry
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import LevelSet
 from plumdp.fit.diagnosis import diagnose
@@ -20,6 +20,8 @@ from plumdp.region.find import find_region
 from plumdp.region.shapes import Region
 
 _MOST = 3  # findings
+CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
+REMEMBERS = "where a step leads depends on what came before in its run, beyond the state and the action"
 _SAME = {
     "class": "that tied rows are the same",
     "time": "that rows stay the same over time",

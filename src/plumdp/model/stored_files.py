@@ -16,8 +16,9 @@ from plumdp.base.errors import ModelError
 from plumdp.base.json_values import parsed
 from plumdp.model.assemble import cut_space
 from plumdp.model.check import check_with_terms
-from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact, from_terms
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable, terms_of
+from plumdp.model.expressions.terms import polynomial_from, polynomial_terms, space_from, space_terms
 from plumdp.model.graph import Graph, Levels, mapped, read_only
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
@@ -113,28 +114,3 @@ def _rewards(description: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any
     of_state = {name: files[f"reward.{i}"] for i, name in enumerate(description["rewards"])}
     of_choice = {name: files[f"choice_reward.{i}"] for i, name in enumerate(description["choice_rewards"])}
     return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
-
-
-def space_terms(space: ParameterSpace) -> tuple[Any, ...]:
-    """Return a space ready for JSON: its names, the exact ends of its box, and its constraints."""
-    ends = [[str(end) for end in pair] for pair in space.bounds]
-    return space.names, ends, [polynomial_terms(side) for side in space.constraints]
-
-
-def space_from(names: Sequence[str], ends: Sequence[Sequence[str]], constraints: Sequence[Any]) -> ParameterSpace:
-    """Return the space that ``space_terms`` made this of."""
-    bounds = tuple((exact(low), exact(high)) for low, high in ends)
-    return ParameterSpace(tuple(names), bounds, tuple(polynomial_from(*terms) for terms in constraints))
-
-
-def polynomial_terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tuple[str, tuple[int, ...]]]]:
-    """Return a polynomial ready for JSON: its names, and for each term the exact coefficient and the exponents."""
-    names = polynomial.names
-    return names, [(str(coefficient), powers) for powers, coefficient in polynomial.terms(names).items()]
-
-
-def polynomial_from(names: Sequence[str], terms: Sequence[tuple[str, Sequence[int]]]) -> Polynomial:
-    """Return the polynomial that ``polynomial_terms`` made this of."""
-    if any(not 0 <= power <= MAX_DEGREE for _, powers in terms for power in powers):
-        raise ModelError(f"a power is not a whole number from 0 to {MAX_DEGREE:,}")
-    return from_terms(tuple(names), {tuple(powers): exact(coefficient) for coefficient, powers in terms})

@@ -165,6 +165,13 @@ def untied(model: ParametricMDP, counts: TransitionCounts, error: float) -> Inte
     return IntervalMDP(model.graph, expression.astype(np.int32), read_only(lower), read_only(upper))
 
 
+def untied_set_of(model: ParametricMDP) -> str:
+    """Return the name of bounds by the graph alone."""
+    is_on_disk = model.graph.levels is not None
+    anything = "none: transitions of a stored model may have any probability"
+    return anything if is_on_disk else "beta-binomial, one for each transition"
+
+
 @dataclass(frozen=True)
 class RelaxationMethod:
     """The name of a relaxation in certificates, the function that builds it, and its place among the others."""

@@ -29,11 +29,11 @@ from plumdp.data.seen import Seen
 from plumdp.model.check import validate
 from plumdp.model.expressions.polynomial import exact
 from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.expressions.terms import polynomial_from, polynomial_terms, space_from, space_terms
 from plumdp.model.gaps import gaps_of, looked_at
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.stored_files import polynomial_from, polynomial_terms, space_from, space_terms
 from plumdp.relaxation.intervals import IntervalMDP
 
 Arrays = dict[str, npt.NDArray[Any]]

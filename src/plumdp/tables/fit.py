@@ -22,7 +22,8 @@ from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.context_tests import evidence_of_memory
 from plumdp.fit.fit_record import FitTest, ModelFit, TestKind
 from plumdp.fit.model_fit import fit_model
-from plumdp.fit.time_tests import Parts, in_words, log_mean, over_time, p_value_of, weight_of
+from plumdp.fit.part_tests import Parts, log_mean, p_value_of
+from plumdp.fit.time_tests import in_words, over_time, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.tables.intervals import visits_of, with_expressions_alone
