@@ -66,7 +66,7 @@ class L1Balls:
         """Return none: no picture draws them."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: nothing is proved for rows that are off."""
 
 

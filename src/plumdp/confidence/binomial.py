@@ -133,14 +133,11 @@ def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: np
     return lower, np.where(betainc(k, m, upper) >= _COMPUTED_POSTERIOR, upper, 1.0)
 
 
-def widened(lower: FloatArray, upper: FloatArray, model_tolerance: float) -> Interval:
-    """Return intervals of probabilities with both ends moved outward by a model tolerance, within [0, 1]."""
-    if model_tolerance == 0:
+def widened(lower: FloatArray, upper: FloatArray, by: float) -> Interval:
+    """Return intervals of probabilities with both ends moved outward, within [0, 1]."""
+    if by == 0:
         return lower, upper
-    low, high = (
-        np.nextafter(lower - model_tolerance, -np.inf),
-        np.nextafter(upper + model_tolerance, np.inf),
-    )  # outward by one float
+    low, high = np.nextafter(lower - by, -np.inf), np.nextafter(upper + by, np.inf)  # outward by one float
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 

@@ -77,11 +77,9 @@ class ExpressionBounds:
                 sides.append(HalfSpace(-row, float(constant) - low, "intervals of expressions"))
         return sides
 
-    def widened(self, model_tolerance: float) -> ExpressionBounds | None:
+    def widened(self, by: float) -> ExpressionBounds | None:
         """Return the intervals moved outward by a model tolerance, or None if they are not made for rows that vary."""
-        return (
-            self.moved_to(*widened(self.event_lower, self.event_upper, model_tolerance)) if self.is_tolerant else None
-        )
+        return self.moved_to(*widened(self.event_lower, self.event_upper, by)) if self.is_tolerant else None
 
     def moved_to(self, event_lower: FloatArray, event_upper: FloatArray) -> ExpressionBounds:
         """Return the bounds with other intervals of the same events."""

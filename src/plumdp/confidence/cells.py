@@ -153,7 +153,7 @@ class Cells:
         """Return none: those around all cells follow from a region."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: the likelihood has a share in it, for which nothing is proved if rows are off."""
 
     def gradients(self, point: FloatArray) -> FloatArray:

@@ -116,7 +116,7 @@ class LevelSet:
         """Return none: tangents that matter are constraints of their own."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: the ratios that it multiplies have no bound, so that nothing is proved for rows that are off."""
 
 
@@ -154,13 +154,13 @@ class LinearConstraints:
         texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in self.texts]
         return [] if self.is_across_outcomes else [*map(HalfSpace, self.rows, self.offsets.tolist(), texts)]
 
-    def widened(self, model_tolerance: float) -> LinearConstraints | None:
+    def widened(self, by: float) -> LinearConstraints | None:
         """Return the half-spaces moved outward by Σ share · visits · ln(1 + tolerance · R), R being ranges of bets."""
         if self.ranges is None:
             return None
         offsets = []
         for offset, of_one in zip(self.offsets.tolist(), self.ranges, strict=True):
-            parts = [fsum(part.visits * np.log1p(model_tolerance * part.ranges)) * part.share for part in of_one]
+            parts = [fsum(part.visits * np.log1p(by * part.ranges)) * part.share for part in of_one]
             tolerated = fsum(parts) * (1 + 1e-14)  # outward: more than the rounding of its terms
             offsets.append(nextafter(offset + tolerated, inf) if tolerated else offset)
         return replace(self, offsets=read_only(np.array(offsets, dtype=np.float64)))

@@ -46,7 +46,7 @@ class LiftedConstraints:
         """Return none, as they are not affine in the parameters."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: nothing is proved for rows that are off."""
 
 

@@ -67,7 +67,7 @@ class PathLevelSet:
         """Return none: those around it are made with the region."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: nothing is proved for rows that are off."""
 
     @cached_property

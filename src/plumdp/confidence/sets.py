@@ -54,8 +54,8 @@ class Constraint(Protocol):
     def half_spaces(self, names: tuple[str, ...]) -> Sequence[HalfSpace]:
         """Return half-spaces around the set in the parameters with these names, rounded outward."""
 
-    def widened(self, model_tolerance: float) -> Constraint | None:
-        """Return the set if every row may be off by a model tolerance, or None if nothing is proved for it then."""
+    def widened(self, by: float) -> Constraint | None:
+        """Return the set if rows may be off by so much in total variation, or None if nothing is proved then."""
 
 
 class DrawnAtOnce(Constraint, Protocol):
@@ -108,12 +108,12 @@ class Evidence:
         """Return half-spaces around the points that it leaves, in the parameters with these names."""
         return [side for each in self.constraints for side in each.half_spaces(names)]
 
-    def widened(self, model_tolerance: float) -> Evidence:
+    def widened(self, by: float) -> Evidence:
         """Return the evidence if every row may be off by a model tolerance, of a kind of set that goes with one."""
-        wider = [each.widened(model_tolerance) for each in self.constraints]
+        wider = [each.widened(by) for each in self.constraints]
         kept = tuple(each for each in wider if each is not None)
         assert len(kept) == len(wider)
-        method = f"{self.method} that allow for rows off by {model_tolerance:g}"
+        method = f"{self.method} that allow for rows off by {by:g}"
         return replace(self, constraints=kept, method=method)
 
 

@@ -46,7 +46,7 @@ class RunEnds:
         """Return none, as nothing is said about parameters."""
         return ()
 
-    def widened(self, model_tolerance: float) -> RunEnds:
+    def widened(self, by: float) -> RunEnds:
         """Return the same bounds, as they do not rest on the model's rows."""
         return self
 

@@ -89,7 +89,7 @@ class TableSet:
         """Return none, as there are no parameters."""
         return ()
 
-    def widened(self, model_tolerance: float) -> None:
+    def widened(self, by: float) -> None:
         """Return None: rows that are unknown cannot be off."""
 
     @property
