@@ -207,7 +207,7 @@ def test_no_file_divides_an_error_by_numbers_of_its_own():
     """
     found = {(Path(path).name, text) for path, source in sources().items() for text in divisions(source)}
     tails = {("binomial.py", "error / 2"), ("binomial.py", "2 / error")}
-    assert found == tails | {("estimates.py", "2 * error"), ("misfit.py", "_POSTERIOR * error")}
+    assert found == tails | {("estimates.py", "2 * error"), ("model_tolerance.py", "_POSTERIOR * error")}
 
 
 def test_sets_bring_their_shares_and_no_other_file_has_one_as_a_number():
