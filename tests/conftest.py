@@ -47,9 +47,10 @@ def _bits_as_before() -> Iterator[None]:
     ctx.prec = bits
 
 
-def _is_at_night(case: str) -> bool:
-    test = case.partition("[")[0]
-    return not AT_NIGHT.isdisjoint({case, test}) or CASE_BY_DAY.get(test, case) != case
+def _is_at_night(item: pytest.Item) -> bool:
+    case = item.nodeid
+    is_listed = case in AT_NIGHT or CASE_BY_DAY.get(case.partition("[")[0], case) != case
+    return is_listed or item.get_closest_marker("night") is not None
 
 
 def _require_by_day(collected: list[str]) -> None:
@@ -68,15 +69,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if TIER != "night":
         if not any("::" in argument for argument in config.args):
             _require_by_day([item.nodeid for item in items])
-        left_out = [item for item in items if _is_at_night(item.nodeid)]
+        left_out = [item for item in items if _is_at_night(item)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not _is_at_night(item.nodeid)]
+        items[:] = [item for item in items if not _is_at_night(item)]
     if TIER == "quick":
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
         config.hook.pytest_deselected(items=[item for item in items if item not in {*first.values()}])
         items[:] = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
     if "PYTEST_XDIST_WORKER" in os.environ:
-        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        slow = Counter(item.path for item in items if any(map(item.get_closest_marker, ("slow", "night"))))
         items.sort(key=lambda item: -slow[item.path])
 
 

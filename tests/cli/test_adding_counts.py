@@ -64,7 +64,7 @@ def test_the_order_of_adding_is_said_once_however_often_counts_are_added():
     assert sum_of("1.parquet", "runs-4.parquet").pilot is None
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_every_command_adds_counts_and_the_certificate_says_their_order():
     told = json.loads(plumdp("certify", MODEL, "runs-4.parquet", "1.parquet", "runs-5.parquet", "--json").out)
     model = pl.case_study(MODEL)

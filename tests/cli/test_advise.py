@@ -65,14 +65,14 @@ def test_the_json_has_what_the_sentences_say(counts):
     assert set(facts["choices"][0]) == {"state", "action", "rate", "visits", "visits_per_run", "probability"}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_number_is_cut_on_a_narrow_terminal(counts, known):
     result = RUNNER.invoke(app, ["advise", STUDY, counts], env={"COLUMNS": "40"})
     assert result.exit_code == 0
     assert "…" not in result.output
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(counts, advice, monkeypatch):
     monkeypatch.setattr(pl, "advise", lambda *_, **options: replace(advice, unseen=0.9))
     printed = " ".join(RUNNER.invoke(app, ["advise", STUDY, counts]).output.split())
@@ -82,7 +82,7 @@ def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(counts, 
     )
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_an_earlier_file_is_replaced_only_by_force(counts, known, tmp_path):
     file = tmp_path / "policy.csv"
     file.write_text("old")

@@ -47,7 +47,7 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
     assert {row["action"] for row in rows} <= set(study.model.graph.action_names)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_certify_and_compare_take_a_misfit_and_say_so(folder):
     data = str(folder / "counts.parquet")
     text = RUNNER.invoke(app, ["certify", STUDY, data, "--model-tolerance", "0.01"]).output
@@ -98,7 +98,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
     )
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_steps_that_the_likelihood_ignores_are_named(tmp_path):
     counts = pl.simulate(tank.blind_tank(), tank.BLIND_TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
@@ -193,7 +193,7 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), "power of four")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("relaxations", [[], ["--relaxation", "all"]])
 def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, relaxations):
     """The same certificates as from counts of the log, and others than without a pilot."""
@@ -218,7 +218,7 @@ SEVERAL = ['Pmin=? [ F "collision" ]', 'Pmax=? [ !"collision" U "goal" ]']
 ASKED = [part for text in SEVERAL for part in ("-p", text)]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     data = str(folder / "counts.parquet")
     result = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED, "--json"])
@@ -235,7 +235,7 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     assert " ".join(printed.split()).count("holds together with the certificates of 1 other property") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_comparisons_of_several_properties_come_one_after_the_other(folder):
     data = str(folder / "counts.parquet")
     found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, *ASKED, "--json"]).output)
@@ -247,7 +247,7 @@ def test_comparisons_of_several_properties_come_one_after_the_other(folder):
     assert printed.count("rectangular") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(folder, tmp_path):
     arguments = ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")]
     assert RUNNER.invoke(app, [*arguments, *ASKED]).exit_code == 0
@@ -267,7 +267,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert sorted(file.name for file in (tmp_path / "result").iterdir()) == SAVED
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
     """Nothing was seen, so a bound on a probability is 0; that something is reached in no step is known anyway."""
     model = pl.case_study(STUDY).model
@@ -282,7 +282,7 @@ def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
     assert codes == [0, 4, 4]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
     pytest.importorskip("stormpy")
     model_file, data = tmp_path / "die.prism", tmp_path / "counts.parquet"

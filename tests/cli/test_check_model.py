@@ -59,7 +59,7 @@ def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     assert "observed minus expected, as probabilities" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_json_is_json_only_with_the_same_exit_codes(folder):
     for name, code in (("right", 0), ("wrong", 3)):
         result = run(folder, name, "--json")
@@ -69,13 +69,13 @@ def test_json_is_json_only_with_the_same_exit_codes(folder):
         assert {"kind", "where", "what", "observations", "difference"} <= read["residuals"][0].keys()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_properties_may_be_given(folder):
     asked = ["-p", 'R{"money"}max=? [ F "end" ]', "-p", "Pmax=? [ F money>=20 ]"]
     assert run(folder, "wrong", "--json", *asked).exit_code == 3
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_narrow_screen_has_sentences_and_no_torn_table(folder):
     result = run(folder, "wrong", columns=40)
     lines = result.output.splitlines()

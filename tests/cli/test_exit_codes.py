@@ -50,7 +50,7 @@ PRINTING = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_full
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
 def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, told):
@@ -59,7 +59,7 @@ def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, tol
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_full
 def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer(told):
     with open(FULL, "w") as full:
@@ -67,7 +67,7 @@ def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_posix
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
 def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
@@ -78,6 +78,7 @@ def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
+@pytest.mark.night
 @needs_posix
 def test_a_result_that_nobody_reads_is_saved(told, tmp_path):
     counts = tmp_path / "counts.parquet"
@@ -97,7 +98,7 @@ def test_a_closed_standard_output_ends_with_74():
     assert ended.stderr == "error: standard output is closed: no result can be printed\n"
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_full
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "full"])
 def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed, told):
@@ -122,7 +123,7 @@ def log(tmp_path_factory):
     return str(path)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_posix
 @pytest.mark.parametrize(("arguments", "name"), WRITING.values(), ids=WRITING)
 def test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing(arguments, name, log, tmp_path):
@@ -187,7 +188,7 @@ def test_an_unexpected_error_is_json_if_that_is_asked_for():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_traceback_is_shown_on_demand():
     code = BROKEN.format(statement="raise KeyError('money')")
     ended = run("info", "betting:5", code=code, env={"PLUMDP_DEBUG": "1"})
@@ -227,7 +228,7 @@ main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @needs_posix
 @pytest.mark.parametrize("calls", [1, 500])
 def test_ctrl_c_while_storm_is_loaded_is_not_taken_for_a_missing_storm(calls, tmp_path):
@@ -239,7 +240,7 @@ def test_ctrl_c_while_storm_is_loaded_is_not_taken_for_a_missing_storm(calls, tm
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("text", ["import sys\nsys.exit(0)\n", "def model():\n    raise SystemExit(0)\n"])
 def test_a_model_that_exits_is_misuse(text, tmp_path):
     file = tmp_path / "model.py"
@@ -248,7 +249,7 @@ def test_a_model_that_exits_is_misuse(text, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {file}, line 2: SystemExit: 0\n")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_completion_still_ends_as_shells_expect():
     asked = {"_PLUMDP_COMPLETE": "complete_bash", "COMP_WORDS": "plumdp inf", "COMP_CWORD": "1"}
     ended = run(env=asked)

@@ -161,7 +161,7 @@ def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path
     assert ended.err.startswith(f"error: {message}")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_options_above_all_tables_are_for_every_command_that_has_them(counts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plumdp.toml").write_text("confidence = 0.9\nspace = ['p<=0.9']\n[check-model]\nconfidence = 0.8\n")
@@ -208,7 +208,7 @@ def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):
         assert f"{wanted[-1]['lower']:.12f}"[:7] in text
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_line_begins_with_a_per_cent_sign_or_ends_with_a_blank(counts, monkeypatch):
     for width in range(70, 90):
         monkeypatch.setenv("COLUMNS", str(width))

@@ -81,7 +81,7 @@ def test_json_has_the_gain_and_both_certificates(counts):
     assert content["certificate"] == content["difference"]["first"]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_baseline_that_nothing_is_known_to_beat_is_kept(counts, tmp_path):
     folder = tmp_path / "best"
     assert plumdp("certify", "betting:5", counts, "-o", str(folder)).code == 0
@@ -112,7 +112,7 @@ def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path, blank_pictu
     assert "under bet0." in page
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_report_of_a_comparison_that_is_open_is_not_green(still_open, blank_pictures):
     """Both bounds are certified, and which policy is better is not: that is what was asked."""
     ended, folder = still_open
@@ -129,7 +129,7 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(still_open, blank_pi
     assert ("known better than either" in page) == (widths[2] < min(widths[:2]))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(few, tmp_path, blank_pictures):
     folder = str(tmp_path / "result")
     asked = ["certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--margin", "9", "-o", folder]
@@ -141,7 +141,7 @@ def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(few, tm
     assert "bet1 and bet0 are the same within 9: the value of bet1 less that of bet0 lies between" in page
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_open):
     ended, _ = still_open
     assert (ended.code, ended.err) == (4, "")
@@ -158,7 +158,7 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_op
     assert (content["runs_to_tell"] is None) == content["is_better"]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("runs", "weights", "code", "words"),
     [

@@ -166,7 +166,7 @@ def policy(money, step):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     """The policy draws; of a file with its probabilities the answer is the same."""
     (folder / "mixed.py").write_text(MIXED)
@@ -185,7 +185,7 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     assert [json.loads(out)[name] for name in ("lower", "upper")] == [low, high]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("ending", [".umb", ".drn"])
 def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     """Read again, the intervals alone give the bound of the relaxation of intervals: never above that of certify."""

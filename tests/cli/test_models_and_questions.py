@@ -99,7 +99,7 @@ def test_a_space_cuts_the_region(run):
     assert json.loads(run("info", "mine.py:model", "--space", "2*p<=1", "--json").out)["parameters"] == {"p": [0, 0.5]}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_range_is_a_table_or_a_list(run):
     ended = run("info", "mine.py:build", "--const", "n=3:2:7", "--json")
     assert [(each["constants"], each["states"]) for each in json.loads(ended.out)] == [
@@ -131,7 +131,7 @@ def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, ope
     assert (read["question"], read["schema"]) == (text, "plumdp/certificate/1")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("text", "of_all"), [('P>=0.5 [ F<=8 "goal" ]', "Pmin>=0.5"), ("P<1/2 [ F x>=4 ]", "Pmax<1/2")]
 )

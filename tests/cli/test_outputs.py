@@ -49,6 +49,7 @@ def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_p
     assert sorted(file.name for file in folder.parent.iterdir()) == ["result"]
 
 
+@pytest.mark.night
 def test_other_counts_have_another_hash():
     arrays = [COUNTS.counts, COUNTS.counts + 1]
     made = [pl.TransitionCounts(COUNTS.graph, array, "trajectories") for array in arrays]

@@ -44,7 +44,7 @@ def run(place, monkeypatch):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", WORDS)
 def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
     assert run(kind, "result", "-o", f"{kind}.svg") == (0, f"{kind}.svg\n", "")
@@ -53,7 +53,7 @@ def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
     assert WORDS[kind] in text
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["ladder", "policy"])
 def test_a_model_and_data_give_the_picture_of_the_saved_result_with_and_without_findings(kind, run, place):
     assert run(kind, "result", "-o", f"{kind}-saved.svg")[0] == 0

@@ -72,7 +72,7 @@ def test_what_takes_a_model_is_not_written_from_a_result(folder, tmp_path, name)
     assert "this takes the model; write it with plumdp certify MODEL DATA... --policy" in str(result.exception)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_several_results_get_a_report_each(folder, blank_pictures):
     result = run(folder, "{}/both", "--json")
     files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
@@ -93,7 +93,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder, blank_pic
     assert "What each relaxation certifies" in text
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_several_properties_get_numbered_files_with_their_answers(folder, blank_pictures):
     asked = ["-p", 'R{{"money"}}>=5 [ F "end" ]', "-p", 'R{{"money"}}>=40 [ F "end" ]']
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
@@ -109,7 +109,7 @@ def test_misuse_ends_with_a_sentence(folder):
     assert not (folder / "x.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     for command in (

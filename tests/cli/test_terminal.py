@@ -78,7 +78,7 @@ for name in COMMANDS:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_every_command_says_at_once_that_it_works():
     written, code = on_terminal(EACH)
     assert code == 0
@@ -89,7 +89,7 @@ def test_every_command_says_at_once_that_it_works():
         assert "error:" in part.rpartition("\x1b[2K")[2]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_result_pushes_the_line_aside(tmp_path):
     counts = str(tmp_path / "counts.parquet")
     run = "from plumdp.cli import main; main()"

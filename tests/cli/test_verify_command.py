@@ -74,6 +74,7 @@ def model():
 """
 
 
+@pytest.mark.night
 def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_path):
     file, counts, result = (str(tmp_path / name) for name in ("table.py", "counts.parquet", "result"))
     (tmp_path / "table.py").write_text(TABLE)
@@ -98,6 +99,7 @@ def test_a_witness_of_compared_policies_of_a_table_is_refused_before_the_data_ar
         assert "--witness: verify does not know comparisons of policies of a table; leave it out" in ended.err
 
 
+@pytest.mark.night
 def test_a_comparison_with_a_witness_is_reported_unless_it_was_changed(tmp_path):
     runs, result = str(tmp_path / "runs.parquet"), str(tmp_path / "result")
     assert plumdp("simulate", "betting:5", "-n", "1000", "--seed", "1", "-o", runs).code == 0

@@ -53,7 +53,7 @@ def output_of(code, cache, *more):
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_first_certificate_of_a_small_model_compiles_next_to_nothing(tmp_path):
     """Compiled at once, it would be some eighty functions, and half a minute."""
     first, bounds = output_of(CERTIFY, tmp_path).splitlines()
@@ -63,7 +63,7 @@ def test_a_first_certificate_of_a_small_model_compiles_next_to_nothing(tmp_path)
     assert output_of(CERTIFY, tmp_path).splitlines()[1] == bounds
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path):
     """By day in the cache that ``./check`` has warmed up; how many there were at first is counted at night."""
     cache = tmp_path if TIER == "night" else None
@@ -80,7 +80,7 @@ def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path
     assert after == "0 0"
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_warmup_says_what_it_did_and_where(capsys, monkeypatch):
     """In process, where most is compiled already, and of the default set alone."""
     monkeypatch.setattr(warmup, "SETS", ("likelihood",))
@@ -218,7 +218,7 @@ def simulate(cache, **more):
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stderr
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one(tmp_path):
     assert simulate(tmp_path) == f"{STARTED}\n"
     path = tmp_path / "plumdp" / LIST
@@ -231,7 +231,7 @@ def test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one(tmp_pa
     assert not path.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("setting", [{"PLUMDP_WARMUP": "0"}, {"CI": "true"}])
 def test_no_command_starts_a_process_where_that_is_switched_off(tmp_path, setting):
     assert simulate(tmp_path, **setting) == ""

@@ -62,7 +62,7 @@ def test_an_alarm_ends_with_1_until_it_is_acknowledged(folder, tmp_path):
     assert ended(folder, "changed", *options, "--acknowledge").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_report_says_when_and_why_a_certificate_was_withdrawn(folder, tmp_path):
     shown = {}
     for name in ("quiet", "changed"):
@@ -88,7 +88,7 @@ def test_the_report_says_when_and_why_a_certificate_was_withdrawn(folder, tmp_pa
     assert "the report is on a certificate; say which, as in --against result" in lone.err
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_report_refuses_the_watch_of_another_certificate(folder, tmp_path):
     (certificate, findings), days = explain_result(folder / "result"), folder / "quiet"
     found = pl.watch(STUDY.model, days, STUDY.objective)
@@ -110,7 +110,7 @@ def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
     assert plumdp("watch", MODEL, str(days), "--since", "nowhere").code == 2
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_units_that_changed_are_named_with_1(tmp_path):
     for unit, change in (("left", 99), ("right", 14), ("spare", 99)):
         (tmp_path / "units" / unit).mkdir(parents=True)

@@ -37,7 +37,7 @@ def by_valuation(model, values):
     return dict(zip(zip(*columns, strict=True), np.asarray(values).tolist(), strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", SMALLEST)
 def test_prism_file_and_constructor_agree(name):
     built = pl.case_study(name).model

@@ -337,6 +337,7 @@ def test_affine_expressions_need_no_further_variables():
     assert region_of(("p", "q"), [P, P + Q], [0, 0], [1, 1]).names == ("p", "q")
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["glider:11,9", "parallel:5"])
 def test_relaxations_of_case_studies_hold_the_truth_and_are_nested(name):
     study = pl.case_study(name)

@@ -165,6 +165,7 @@ def test_spark_takes_no_order_from_steps_that_are_texts(spark):
     assert not log.report.censored_runs.cut
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
 def test_tables_without_an_order_have_no_first_rows(engine, request):
     source = ENGINES[engine](ROWS["transitions"], lambda: request.getfixturevalue("spark"))
@@ -172,6 +173,7 @@ def test_tables_without_an_order_have_no_first_rows(engine, request):
         read_log(LAMP, source, order="time")
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["betting:25", "engagement:50", "rover:10,10"])
 def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_path):
@@ -196,6 +198,7 @@ def ordered(rows):
     return sorted((tuple(map(str, row)) for row in rows), key=str)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("form", FORMS)
 def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spark):
     columns = {"place_x": "Pos `x`", "action": "group", "step": "the step", "episode": "episode"}
@@ -214,6 +217,7 @@ def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spa
         assert np.array_equal(back.counts.counts, direct.counts.counts)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("form", FORMS)
 def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, spark):
     rows = runs(LAMP, {"p": 0.6}, 320)[0][form]
@@ -321,6 +325,7 @@ date_part('year', time); date_part('isodow', time); date_part('hour', time); dat
 """.replace("\n", " ").split(";")
 
 
+@pytest.mark.night
 def test_spark_calculates_what_duckdb_calculates(spark):
     rng = np.random.default_rng(4)
     pools = {"lon": NUMBERS, "level": NUMBERS, "word": TEXTS, "count": [None, 0, 1, 2, -9], "flag": [None, True, False]}
@@ -342,6 +347,7 @@ def test_spark_calculates_what_duckdb_calculates(spark):
         assert one == other, text
 
 
+@pytest.mark.night
 def test_spark_orders_rows_by_times(spark):
     rows = corrupted_rows("trajectories")
     start = datetime(2024, 3, 31)  # when clocks in Europe are put forward
@@ -361,6 +367,7 @@ def test_spark_orders_rows_by_times(spark):
     assert len(log.report.assuming) == 2  # that no row is missing, and that rows which differ are of one step
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("steps", ["monthly", "weekly", "daily", "every=12h"])
 def test_spark_counts_periods_as_duckdb_does(steps, spark):
     days = {"monthly": 30.5, "weekly": 7, "daily": 1, "every=12h": 0.5}[steps]
@@ -374,6 +381,7 @@ def test_spark_counts_periods_as_duckdb_does(steps, spark):
     assert log.report.rows["gap in steps"] > 20
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("form", FORMS)
 def test_states_are_mapped_alike_by_duckdb_and_by_spark(form, spark):
     rng = np.random.default_rng(2)

@@ -48,6 +48,7 @@ def test_after_a_fixed_number_of_trials_an_interval_misses_with_at_most_its_erro
         assert (misses(method, n, PROBABILITIES, error) <= error).all()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-6])
 def test_clopper_pearson_spends_most_of_its_error(error):
     assert misses(clopper_pearson, 5000, [0.5], error) >= 0.8 * error
@@ -84,6 +85,7 @@ def _box(heads, throws, error, claim):
     return float(bounds.event_lower[0]), float(bounds.event_upper[0])
 
 
+@pytest.mark.night
 def test_whoever_looks_after_every_run_is_rarely_deceived_by_what_is_read_by_default():
     """Up to 12 runs, with a confidence of 0.9; to claim that the number of runs was fixed beforehand would be false."""
     assert ever_misses(interval_from_a_log(), 12, [0.5], 0.1) <= 0.1

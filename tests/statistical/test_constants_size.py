@@ -195,6 +195,7 @@ def with_fixed_numbers(model, point):
     return replace(model, expressions=numbers, expression=np.array(index, dtype=np.int32)[model.expression])
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_case_studies_are_not_contradicted_by_their_own_data(name):
     """As they are, and with all their numbers fixed at the true ones, which are thousands of tests; seeds are fixed."""
@@ -209,6 +210,7 @@ def test_the_case_studies_are_not_contradicted_by_their_own_data(name):
                 assert not isinstance(learn(model, counts, confidence=0.9).region, Conflict)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_case_studies_are_contradicted_by_data_of_another_point(name):
     study = pl.case_study(name)

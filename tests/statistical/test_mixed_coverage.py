@@ -28,7 +28,7 @@ def is_missed(seed, kind):
     return found.status == "model rejected" or not is_held
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["table", "likelihood"])
 def test_brackets_miss_no_more_often_than_they_say(kind):
     games = (is_missed(seed, kind) for seed in range(size(3, 400)))

@@ -33,12 +33,14 @@ def is_missed(model, objective, seed, *, error, episodes=300, spacing=3.0):
     return any(record.bound > 0.5 + 1e-9 or record.optimistic_bound < 0.5 - 1e-9 for record in records)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("error", [0.1, LARGE_ERROR])
 def test_bounds_hold_at_all_updates_of_a_run_at_once(game, error):
     games = (is_missed(*game, seed, error=error) for seed in range(size(6, 300)))
     assert not until_refuted(games, rate=error).is_refuted
 
 
+@pytest.mark.night
 def test_the_published_construction_fails(game, monkeypatch):
     """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
 

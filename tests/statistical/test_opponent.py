@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 GAMES = os.environ.get("PLUMDP_OPPONENT_GAMES")
 
 
+@pytest.mark.night
 def test_nothing_that_is_said_is_wrong_in_more_than_a_tenth_of_the_games(capsys):
     protocol = Protocol(int(GAMES or size(8, 13)))
     if GAMES:

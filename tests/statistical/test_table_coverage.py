@@ -156,7 +156,7 @@ def is_missed(name, seed, n_looks=2):
     return missed
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", MODELS)
 def test_an_opponent_makes_certificates_miss_no_more_often_than_they_say(name):
     games = (is_missed(name, seed) for seed in range(size(4, 290)))

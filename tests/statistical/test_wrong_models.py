@@ -57,6 +57,7 @@ def test_without_the_test_of_the_model_tight_brackets_miss_in_silence(kind):
     assert sum(outcome.is_silent_miss for outcome in found[UNTESTED]) >= N_REPETITIONS / 2
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["betting, smooth", "rover, smooth", "engagement, smooth"])
 def test_the_old_default_misses_in_silence(kind):
     assert any(outcome.is_silent_miss for outcome in outcomes(kind)[OLD])
@@ -80,6 +81,7 @@ def test_right_models_are_not_contradicted(name):
 # The wrong processes are what they say
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("kind", WRONG)
 def test_rows_of_wrong_processes_sum_to_one_and_differ_from_the_model_where_they_say(kind):
     wrong = WRONG[kind]()

@@ -16,6 +16,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.night
 def test_the_paper_is_one_command(tmp_path, capsys):
     main(["paper", "-i", "betting:5", "-n", "300", "-j", "1"])
     assert capsys.readouterr().out.split() == [f"results/{name}-quick/results.md" for name in PAPER]
@@ -35,6 +36,7 @@ def test_help_has_a_line_for_each_study_and_measurement(capsys):
     assert "timing" not in text
 
 
+@pytest.mark.night
 def test_a_study_is_run_once_and_reported_each_time(capsys):
     arguments = ("scaling", "-i", "betting:5", "-i", "betting:6", "-n", "200", "-j", "1")
     main(arguments)
@@ -45,6 +47,7 @@ def test_a_study_is_run_once_and_reported_each_time(capsys):
     assert capsys.readouterr() == (first.out, "2 of 2 cells are in results/scaling-quick/cells already\n")
 
 
+@pytest.mark.night
 def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
     for seed in "12":
         main(["online", "-i", "betting:5", "--seed", seed, "-n", "100", "-j", "1", "-o", str(tmp_path)])

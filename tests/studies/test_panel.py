@@ -22,6 +22,6 @@ def test_looks_have_the_outcomes_that_the_study_states(name):
             assert abs(share - first) < 5 * (first / n) ** 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_sets_of_looks_hold_the_truth():
     assert panel.misses(panel.CHAINS["panel"], 60, 0.01, range(size(1, 20))) == 0

@@ -75,7 +75,7 @@ def count():
     return sum(range(100_000))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_history_keeps_every_run_and_shows_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ratios, "SMALL", {"sum / sum": lambda: (count, count)})
     for _ in range(2):

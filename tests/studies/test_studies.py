@@ -38,7 +38,7 @@ def test_sets_hold_the_truth():
     assert sum(hazards.misses(60, 1, 0.01, seed) for seed in range(size(1, 20))) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", games.KINDS)
 def test_games_are_lost_no_more_often_than_the_error_allows(kind):
     n = size(3, 300)
@@ -62,7 +62,7 @@ def numbers(folder):
     return {name: list(values) for name, values in read_cells(folder).items() if name not in UNLIKE}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ordered():
     rows = run_cell(Cell("table", "aircraft:20,10", 1, 20_000))
     assert len(rows) == 8
@@ -72,7 +72,7 @@ def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ord
         assert gaps["rectangular"] <= gaps["expression"] <= min(gaps["interval"], gaps["parameter"])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_study_goes_on_where_it_stopped(tmp_path):
     def stop(cell, seconds):
         raise KeyboardInterrupt
@@ -88,7 +88,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path):
     assert numbers(tmp_path) == numbers(tmp_path / "whole")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_half_a_file_and_another_version_are_run_again(tmp_path):
     cell = SMALL[0]
     (tmp_path / f"{cell.name}.tmp").write_bytes(b"PAR1")
@@ -110,21 +110,21 @@ def by_cell(folder):
     return [{name: list(column) for name, column in read_parquet([f]).items() if name not in unlike} for f in files]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_numbers_are_the_same_in_this_process_and_in_two_others(tmp_path):
     for jobs in (1, 2):
         run(TWO_STUDIES, tmp_path / str(jobs), jobs=jobs)
     assert by_cell(tmp_path / "1") == by_cell(tmp_path / "2")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_an_error_in_another_process_names_its_cell_and_ends_the_study(tmp_path):
     cells = [Cell("table", "aircraft:0,0", 1, 300), SMALL[0]]
     with pytest.raises(ModelError, match=r"^table aircraft:0,0, seed 1: .aircraft:0,0. is not a published instance"):
         run(cells, tmp_path, jobs=2)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("study", "cells", "words", "figures"),
     [
@@ -146,7 +146,7 @@ def test_a_report_has_tables_and_pictures(study, cells, words, figures, tmp_path
     assert (tmp_path / "results.parquet").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_infinite_bounds_survive_the_file(tmp_path):
     """Three runs leave expressions untried, so that nothing bounds the reward of Glider from above."""
     cell = Cell("table", "glider:11,9", 1, 3)
@@ -232,7 +232,7 @@ def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
     assert lines[-1] == "betting:5 has 225 states."
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_differences_are_no_wider_than_those_of_brackets_and_no_narrower_than_the_limit():
     rows = [
         {"instance": "betting:5", "seed": 1} | row

@@ -9,7 +9,7 @@ import pytest
 from studies import widths
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_standard_error_of_one_coin_is_that_of_the_textbook(monkeypatch, tmp_path):
     """A walk of one place ends above if its coin says so: sqrt(p (1 - p) / n) at the frequency p of n runs."""
     monkeypatch.setattr(widths, "CASES", {"coin": lambda: widths.walk(1)})

@@ -84,7 +84,7 @@ def test_as_many_runs_as_are_advised_bring_the_width_that_was_wanted(text):
     assert (advice.directly > 0).any()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_findings_and_reports_name_the_rows_that_limit_the_width(tmp_path):
     model, _, counts = apart()
     found = pl.certify(model, counts, REACH)
@@ -259,7 +259,7 @@ def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
     assert json.loads(json.dumps(endless.to_dict()))["width"] is None
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid"])
 def test_other_sets_have_advice_as_well(kind):
     found = advise(learned_from(confidence_set=kind), DONE, runs=8_000)
@@ -269,7 +269,7 @@ def test_other_sets_have_advice_as_well(kind):
     assert found.rate[choice_of("rest")] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_sampling_policy_of_ones_own_is_predicted_too():
     mine = np.where(np.arange(MODEL.graph.n_choices) == choice_of("rest"), 1.0, 0.0)
     weights = np.where(MODEL.graph.state_of_choice() == MODEL.graph.initial_state, mine, 1.0)
@@ -326,7 +326,7 @@ def test_data_that_are_not_runs_need_a_length():
     assert [p.sampling for p in found.predictions] == ["uniform", "certified policy", "advised"]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["rover:10,10", "aircraft:20,10", "glider:11,9"])
 def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
     found = measured.doubling(pl.case_study(name), seed=7, runs=3_000)
@@ -334,7 +334,7 @@ def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
     assert found.advised_predicted == pytest.approx(found.advised_measured, rel=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["rover:10,10", "glider:11,9"])
 def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling(name):
     found = measured.needed(pl.case_study(name), seeds=(5,), target=8_000, first=500)
@@ -372,7 +372,7 @@ def blind_advice():
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_prediction_is_wider_than_the_bounds_are_now(hidden_advice):
     assert len(hidden_advice.predictions) == 4
     assert all(p.width <= hidden_advice.width for p in hidden_advice.predictions)
@@ -380,7 +380,7 @@ def test_no_prediction_is_wider_than_the_bounds_are_now(hidden_advice):
     assert all(p.width <= tiny.width for p in tiny.predictions)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(hidden_advice):
     by = {prediction.sampling: prediction.width for prediction in hidden_advice.predictions}
     assert by["advised"] == min(by.values())
@@ -388,7 +388,7 @@ def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(hidden_a
     assert all(runs < like_these for runs in advised)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_predictions_are_about_what_more_runs_give_though_paths_are_hidden(hidden_advice):
     """1,000 more runs in the same way: the estimate is that of all rows, so that expected counts are right."""
     model = tank.tank(steps=2)
@@ -399,7 +399,7 @@ def test_predictions_are_about_what_more_runs_give_though_paths_are_hidden(hidde
     assert hidden_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(("share", "place"), [(0.9, 0), (0.3, -1)])
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is_most_of_it(blind_advice, share, place):
     said = (
@@ -413,7 +413,7 @@ def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is
     assert blind_advice.unseen > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_value_that_only_ignored_rows_decide_has_no_advice():
     model = workshop(second=a * b + (1 - a) * (1 - b))
     mixed = pl.parse_property('Pmax=? [ F "done" ]', model)

@@ -366,7 +366,7 @@ def test_learning_while_acting_says_what_it_rests_on(tmp_path):
     require_needed(pl.conclude(records[-1].learned, GOAL).rests_on.assumptions, needed, "certificate")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     of_kind = case("broken")
     found = improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)

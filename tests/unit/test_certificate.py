@@ -287,7 +287,7 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
     assert (found.status, found.headline) == ("inconclusive", f"Inconclusive: {why}.")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_path):
     for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Inconclusive")):
         data = walked(seen, "0.3")
@@ -495,7 +495,7 @@ def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_b
     assert not holds(learned_tank.region, learned_tank.bounds.estimate)  # what the rows in the table alone make of it
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("confidence_set", ["likelihood", "interval", "ellipsoid"])
 def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certified_tank):
     learned = pl.learn(TANK, RUNS, objectives=[BAD], confidence_set=confidence_set)
@@ -516,7 +516,7 @@ def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(c
     assert all(abs(record["standardised"]) < 5 for record in check.residuals)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, tmp_path, blank_pictures):
     """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
     monkeypatch.setattr(estimates, "_MOST_WORK", 0)

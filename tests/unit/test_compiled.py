@@ -248,7 +248,7 @@ def in_a_process(tmp_path, level, **more):
     return subprocess.run([sys.executable, "-c", COMPILING, level], env=environment, check=True, **more)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
     pty = pytest.importorskip("pty")
     said = []
@@ -262,7 +262,7 @@ def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
     assert said == [[f"{module.COMPILING}\r\n"], []]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
     quiet = in_a_process(tmp_path / "one", "WARNING", capture_output=True, text=True)
     told = in_a_process(tmp_path / "two", "INFO", capture_output=True, text=True)
@@ -270,7 +270,7 @@ def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
     assert (told.stdout, told.stderr) == ("", f"plumdp: {module.COMPILING}\n")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_cache_that_cannot_be_written_costs_one_line_and_nothing_else(tmp_path):
     """No file of this process may have a single byte, as on a full disk."""
     resource = pytest.importorskip("resource")

@@ -40,7 +40,7 @@ def told(few):
     return runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet0"))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_as_many_runs_as_predicted_tell_and_a_tenth_of_them_do_not(told):
     """Simulated anew at the true point: the prediction is certified alone, so that the new runs are all data."""
     better = told.predictions["better"]
@@ -88,7 +88,7 @@ def test_it_can_be_written_as_json(told):
     assert content["sentence"] == told.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_each_verdict_has_its_own_distance_from_where_it_would_be_wrong(few, told):
     """The gain g is 0.567: above 0 by g, above -0.1 by g + 0.1, and below 0.9 by 0.9 - g; what is known is left out."""
     wanted = {

@@ -194,7 +194,7 @@ def test_processes_and_backends_of_joblib_find_the_same(monkeypatch):
     assert told(watch_many(COIN, given)) == alone
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("has_joblib", [True, False])
 def test_several_processes_find_the_same(monkeypatch, has_joblib):
     given = nights(6, units=3)

@@ -252,7 +252,7 @@ def test_bounds_from_looks_hold_the_truth_and_say_what_they_rest_on():
     assert pl.check_model(learned).p_value > 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_log_of_single_steps_is_worth_about_as_much_if_there_might_have_been_gaps():
     table = observations(400, [1])
     widths = []

@@ -56,7 +56,7 @@ def test_a_policy_that_is_certified_to_be_better_is_returned(baseline):
     assert f"better by at least {found.gain:.3f}"[:-1] in found.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_the_baseline_is_returned_if_it_is_the_best_or_if_too_little_is_known(direction):
     asked = WINS.replace("max", direction)

@@ -346,7 +346,7 @@ def test_other_sets_and_a_misfit_are_refused():
             pl.certify(MACHINE, counts, COST, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(("law", "most"), [("coin", 1.0), ("uniform", 1.0), ("beta(30, 30)", 1.15)])
 def test_widths_are_those_of_bets_on_all_values(law, most):
     """Against bets that know each value, with fractions of the capital that nobody plans: sums and squares suffice."""
@@ -425,7 +425,7 @@ def test_rewards_that_storm_builds_otherwise_are_found(tmp_path, monkeypatch):
 # Advice
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_advice_counts_values_and_says_which_means_limit_the_width():
     """Four times the values halve the width, as nothing else is unknown, and advice that knows their variance says so.
 

@@ -416,7 +416,7 @@ def test_compare_shows_the_ladder_from_interval_to_coupled():
     assert coupled[1] - coupled[0] < 0.95 * (rectangular[1] - rectangular[0])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path):
     runner, data = CliRunner(), str(tmp_path / "counts.parquet")
     made = runner.invoke(

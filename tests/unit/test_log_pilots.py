@@ -64,7 +64,7 @@ def same(moments, expected):
 # the counts stay what they were, and the pilot is what a recount of its part says
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, form, tmp_path):
@@ -90,7 +90,7 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
         assert str(log) == str(plain)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(("source", "form"), pairs(SOURCES, FORMS))
 def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")
@@ -202,7 +202,7 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["list", "arrow", "pandas", "polars", "lazy"])
 def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tmp_path):
     """Enough rows that several threads read them, the runs of a later file under smaller numbers."""

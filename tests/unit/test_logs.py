@@ -106,7 +106,7 @@ def test_the_order_of_rows_makes_no_difference(order, tmp_path):
     assert log.report.rows["last row"] == 200
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_rows_that_do_not_fit_into_memory_have_the_same_counts(tmp_path, monkeypatch):
     study = pl.case_study("betting:25")
     frame = pd.DataFrame(
@@ -409,7 +409,7 @@ for frame in [*frames, duckdb.from_df(frames[0])]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_frames_are_read_without_pyarrow():
     folder = Path(__file__).parents[1] / "support"
     paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -543,7 +543,7 @@ def test_rows_of_codes_are_found_as_a_dict_finds_them(data):
     assert set(index.repeated.tolist()) == {i for i, row in enumerate(rows) if row in rows[i + 1 :]}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_every_transition_of_a_large_model_is_found_by_its_values():
     graph = pl.case_study("rover:50,50").model.graph
     choice = graph.choice_of_transition()

@@ -270,7 +270,7 @@ def few_choices(monkeypatch):
     monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: WhyNot("it is too large"))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.usefixtures("few_choices")
 def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices(model, counts, certificate, tmp_path):
     """Four tries and a leap, as on the whole product, and a table of the states that the policy reaches."""
@@ -332,7 +332,7 @@ def test_an_automaton_is_a_memory_like_a_counter(counts, model):
 # On the command line
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_command_line_asks_with_and_without_memory(tmp_path):
     (tmp_path / "deadline.prism").write_text(
         "mdp\nconst double p;\nmodule m\n x : [0..2];\n [wait] x=0 -> true;\n"

@@ -118,7 +118,7 @@ def test_thresholds_differences_and_policies_without_memory_go_with_missions(wal
         certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("text", [BOTH, FUEL])
 def test_policies_are_followed_written_read_saved_and_explained(walk, counts, text, tmp_path):
     found = pl.certify(walk, counts, text)
@@ -326,7 +326,7 @@ def patrolled(patrol):
     return pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 2000, rng=1, max_steps=9)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, tmp_path):
     """Once the door is open, which has probability 0.8, both ends are met again and again."""
     found = pl.certify(patrol, patrolled, PATROL)

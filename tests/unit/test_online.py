@@ -45,7 +45,7 @@ def whole(study):
     return final(pl.learn_online(study.model, environment(study), study.objective, episodes=400, spacing=4.0))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     truth = pl.stages.instantiate(study.model, study.true_point)
     best = pl.stages.solve(truth, study.objective).upper[0]
@@ -60,7 +60,7 @@ def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     assert records[-1].optimistic_bound < records[0].optimistic_bound
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_true_value_is_that_of_the_safe_policy(study):
     truth = pl.stages.instantiate(study.model, study.true_point)
     records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
@@ -150,7 +150,7 @@ def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, w
     assert (resumed.policy.choice == whole.policy.choice).all()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, whole, tmp_path, monkeypatch):
     """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
 
@@ -192,7 +192,7 @@ COMMAND = [sys.executable, "-c", SCRIPT]
 IN_ONE_GO = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
 def test_a_killed_process_loses_nothing(tmp_path, how, whole):
     """End it somewhere in the middle; a new process ends with the result of this one, which was never ended."""
@@ -232,7 +232,7 @@ def with_words_of_the_sampler(env, key):
     return SameWords(env)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study, monkeypatch):
     """Without exploration and plans only successors are drawn, so that all records must be equal.
 
@@ -251,7 +251,7 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
     assert records(gym_environment(study.model, env, rng=1)) == records(sampler)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
         env = pl.data.as_env(study.model, study.true_point, max_steps=7)
@@ -333,7 +333,7 @@ def test_records_are_those_of_certify_and_hold(study):
     assert again.claim.bound == pytest.approx(record.bound, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_fewer_episodes_are_needed_than_with_intervals():
     study = pl.case_study("betting:25")
     simulator = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=26)
@@ -415,7 +415,7 @@ def test_a_confidence_that_is_none_is_refused(study):
         next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, confidence=1))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_half_of_the_episodes_narrow_the_bounds():
     """On the rover, the policy with the best bound is not the optimistic one."""
     study = pl.case_study("rover:10,10")

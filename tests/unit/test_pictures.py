@@ -176,7 +176,7 @@ def test_two_pictures_on_one_page_share_no_names(name):
     assert set(re.findall(r'href="#([^"]+)"', first)) <= set(ids[0])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_same_picture_is_the_same_file(tmp_path):
     for name in ("one", "two"):
         with styled():
@@ -385,7 +385,7 @@ def study_rows(instances, n_updates=8):
     ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("instances", [["betting:25"], ["betting:25", "aircraft:20,10", "rover:10,10"]])
 def test_figures_of_the_study_of_learning_have_words_and_labels_and_are_not_cut_off(instances, tmp_path, monkeypatch):
     drawn = []

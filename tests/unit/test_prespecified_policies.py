@@ -42,7 +42,7 @@ def width(counts, policies, question):
     return found.upper - found.lower
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_difference_that_is_prespecified_has_narrower_bounds(counts, policies):
     prespecified = Question(MODEL, ASKED, *policies)
     assert width(counts, policies, prespecified) < 0.9 * width(counts, policies, ASKED)
@@ -63,7 +63,7 @@ def test_bets_are_placed_across_the_difference_of_both_gradients(policies):
     assert direction.text.startswith("a difference in the value of ")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_again_without_them(counts):
     learned = pl.learn(MODEL, counts, objectives=[Question(MODEL, ASKED, against="uniform")])
     certificate = pl.conclude(learned, ASKED)
@@ -181,7 +181,7 @@ def test_a_policy_that_the_data_chose_is_not_bet_on_without_the_word(verb):
     require_no_bets(VERBS[verb](table))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_models_that_are_seen_as_tables_bet_on_given_policies_with_the_word_only():
     require_no_bets(VERBS["certify"](coins))
     require_bets(pl.certify(coins(), data(coins), REACH, policy="left", prespecified=True))

@@ -96,7 +96,7 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study,
     assert all(prediction.width == advice.predictions[0].width for prediction in advice.predictions)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_command_line_knows_a_confidence_set_that_was_added(
     everything, tmp_path, monkeypatch, study, blank_pictures
 ):
@@ -439,7 +439,7 @@ STATES = Study("states", "How many states there are.", {"quick": Plan(("betting:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch):
     new = load_file(tmp_path, "states", STUDY)
     monkeypatch.setattr(registry, "STUDIES", (*registry.STUDIES, new.STATES))

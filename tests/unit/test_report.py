@@ -372,7 +372,7 @@ def test_large_policies_are_cut_and_the_page_says_so(certified_and_found, monkey
     assert "the first 50 of 225" in text
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("is_explained", [True, False])
 def test_a_saved_result_has_the_same_report_with_and_without_findings(
     certified_and_found, problem, pages, tmp_path, is_explained
@@ -428,7 +428,7 @@ def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted
     assert "MODEL REJECTED" in contradicted._repr_html_()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_everything_in_a_notebook_is_escaped_and_light(hostile_and_found):
     hostile, _ = hostile_and_found
     model, counts, objective = hostile_problem()

@@ -81,7 +81,7 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
         assert found.offsets[its] == pytest.approx(alone.offsets, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_more_objectives_make_each_bracket_wider_but_not_by_much():
     """ln(1/error) grows from ln(2/0.00086) by ln 3: roots of both are to each other as 1 to 1.07."""
     alone = [pl.certify(MODEL, COUNTS, text) for text in TEXTS]
@@ -97,7 +97,7 @@ def test_a_question_that_was_not_prespecified_holds_with_all_that_were():
     assert other.rests_on.jointly == (TEXTS[1],)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("sets", ["interval", "l1", "ellipsoid"])
 def test_other_sets_hold_jointly_without_any_division(sets):
     found = certify_all(MODEL, COUNTS, TEXTS, confidence_set=sets)

@@ -139,7 +139,7 @@ def test_a_deterministic_policy_is_followed(study):
     assert set(np.flatnonzero(counts.visits)) <= set(policy.tolist())
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_long_rows_are_searched_as_slow_arithmetic_does_and_nothing_of_probability_zero_is_drawn(urn):
     runs = record(urn, {"p": 1}, 3000, rng=13, max_steps=2)
     assert by_run(runs) == list(slow_runs(urn, {"p": 1}, 3000, seed=13, max_steps=2))
@@ -255,7 +255,7 @@ def test_an_initial_stop_state_leaves_nothing_to_count(betting):
 # --- counts
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_recorded_runs(study):
     arguments = (study.model, study.true_point, 5000)
     options = {"rng": 21, "max_steps": study.max_steps + 1}

@@ -98,6 +98,7 @@ def dead_links(folder):
     return dead
 
 
+@pytest.mark.night
 def test_no_link_of_the_site_is_dead(site):
     assert len(list(site.glob("**/*.html"))) > 50
     assert dead_links(site) == set()
@@ -111,6 +112,7 @@ def test_dead_links_are_found(tmp_path):
     assert dead_links(tmp_path) == {"a.html: b.html", "c.html: a.html#y"}
 
 
+@pytest.mark.night
 def test_what_commands_print_is_not_broken_within_words(site):
     """Notebooks get it in pieces of a hundred bytes."""
     page = (site / "words.html").read_text(encoding="utf-8")
@@ -118,6 +120,7 @@ def test_what_commands_print_is_not_broken_within_words(site):
     assert (10 * WORDS).strip() in printed
 
 
+@pytest.mark.night
 def test_nothing_comes_from_the_network(site):
     for page in site.glob("**/*.html"):
         assert not re.search(r'<(script|link|img|iframe)[^>]*(src|href)="https?:', page.read_text(encoding="utf-8")), (
@@ -125,6 +128,7 @@ def test_nothing_comes_from_the_network(site):
         )
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_of_the_gallery_ends_in_a_report(site, name):
     report = (site / "gallery" / name / "report.html").read_text(encoding="utf-8")
@@ -142,12 +146,14 @@ def test_a_page_of_the_gallery_is_short(name):
     assert 10 < len(lines) <= MOST_LINES
 
 
+@pytest.mark.night
 def test_signatures_say_arraylike_and_not_what_numpy_makes_of_it(site):
     text = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
     assert "ArrayLike" in text
     assert [word for word in ("_Buffer", "_SupportsArray", "~plumdp.") if word in text] == []
 
 
+@pytest.mark.night
 def test_narrow_columns_of_tables_break_no_word(site):
     """With "anywhere", a browser takes a column to be as narrow as a letter; with "break-word", as a word."""
     rules = (site / "_static" / "pages.css").read_text(encoding="utf-8")

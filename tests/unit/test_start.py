@@ -380,6 +380,7 @@ def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_ev
     assert "example:trail: there is no such example; there are example:flights and example:trial" in wrong.err
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "policies",
     [

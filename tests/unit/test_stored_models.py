@@ -192,7 +192,7 @@ def test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size(both, confiden
             assert claim(pl.conclude(learned, text)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_given_policy_is_valued_as_in_memory(both):
     memory, disk, asked, point, steps = both
     counts = adaptive(pl.simulate(memory, point, 2000, rng=1, max_steps=steps))
@@ -242,7 +242,7 @@ def _anything(model):
     return IntervalMDP(model.graph, model.expression, np.zeros(n), np.ones(n))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_offsets_that_need_64_bits_give_the_same_certificate(tmp_path, monkeypatch):
     monkeypatch.setattr(explore_levels, "_COPIED", 100)
     monkeypatch.setattr(explore_levels, "OFFSETS", (np.int8, np.int64))
@@ -313,7 +313,7 @@ def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_exp
     assert (certificate.lower, certificate.upper) == (0.0, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_what_was_learned_about_a_stored_model_saves_time_for_the_next_data(tmp_path):
     """The cache is about its distinct rows, whichever model they stand for."""
     model, other = layered(tmp_path / "model"), layered(tmp_path / "other")

@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_band_of_the_gallery_holds_kaplan_and_meier_at_every_month(tmp_path, monkeypatch):
     pytest.importorskip("lifelines")
     pytest.importorskip("matplotlib").use("Agg")

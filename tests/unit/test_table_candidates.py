@@ -69,6 +69,7 @@ def test_a_best_action_that_is_hardly_seen_is_not_the_favourite():
     assert best.lower <= value(model, point, best.policy) <= best.upper
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_favoured_parts_sum_to_the_whole(n):
     parts = favoured_parts(0.1, n)

@@ -93,7 +93,7 @@ def test_a_difference_is_known_better_than_both_values(is_tied):
     assert (turned.lower, turned.upper) == (-found.upper, -found.lower)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_policy_that_draws_is_compared_with_one_that_does_not():
     model, _ = agent()
     weights = policy_weights(model.graph, always("b"))
@@ -104,7 +104,7 @@ def test_a_policy_that_draws_is_compared_with_one_that_does_not():
     assert found.upper - found.lower < 0.8 * (found.first.upper - found.first.lower)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_policy_is_no_better_than_itself():
     model, counts = agent()
     objective = pl.parse_property(ASKED, model)

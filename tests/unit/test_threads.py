@@ -70,7 +70,7 @@ def bits(solution):
     return solution.lower.tobytes(), solution.upper.tobytes(), solution.policy.tobytes(), solution.status
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("is_acyclic", [True, False])
 def test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_large, is_acyclic):
     rng = np.random.default_rng(5)
@@ -96,7 +96,7 @@ def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(
             assert len(set(found)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("name", "relaxation"),
     [("betting:8", "expression"), ("aircraft:5,4,1", "rectangular"), ("rover:3,3,2", "coupled")],

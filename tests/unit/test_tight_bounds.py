@@ -115,7 +115,7 @@ def test_every_level_takes_the_cheaper_way_out(up_cost):
     assert (solution.upper >= expected * (1 - 1e-9)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_long_chain_takes_few_solutions_of_the_whole_component(monkeypatch):
     """The published optimum of Engagement (300); without windows there are 23 solutions."""
     n_states = []
@@ -148,7 +148,7 @@ def discounted(seed, discount="0.99"):
     return imdp, replace(objective, discount=Fraction(discount)), nature
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("discount", ["0.9", "0.99", "0.999"])
 def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount):
     """Value iteration alone would take some hundred sweeps with 0.9, and some twenty thousand with 0.999."""
@@ -196,7 +196,7 @@ def test_it_ends_where_rounding_keeps_the_bounds_apart():
     assert found.status.startswith("open")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
     """Successors anywhere: a factorisation would have most of all entries, and take longer than all sweeps."""
     monkeypatch.setattr(by_sweeps, "solve_chain", lambda chain: pytest.fail("equations were solved"))

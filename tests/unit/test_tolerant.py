@@ -250,7 +250,7 @@ def pl_direction(d):
     return Direction(np.ones(d))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     study = pl.case_study("aircraft:20,10")
     # with a model tolerance there are no tests of memory, which would have a share of the error
@@ -394,7 +394,7 @@ def problem():
     return study, data(study.model, study.true_point)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_certificates_say_what_they_tolerate():
     study, counts = problem()
     options = {"confidence_set": "likelihood", "relaxation": "coupled"}
@@ -416,7 +416,7 @@ def test_certificates_say_what_they_tolerate():
     assert found.lower < right.lower < right.upper < found.upper
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_misfit_is_the_same_as_saying_nothing():
     study, counts = problem()
     for kind in ("interval", "likelihood", "l1"):
@@ -427,7 +427,7 @@ def test_no_misfit_is_the_same_as_saying_nothing():
         assert (plain.lower, plain.upper, plain.how.confidence_set) == (zero.lower, zero.upper, zero.how.confidence_set)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_all_relaxations_tolerate_it():
     study, counts = problem()
     found = compare(study.model, counts, study.objective, confidence_set="likelihood", model_tolerance=0.01)

@@ -94,6 +94,7 @@ def test_every_half_space_holds_at_the_true_point():
             assert bool(arb(below_at(each, point)) <= arb(each.offset))
 
 
+@pytest.mark.night
 def test_a_rare_outcome_that_many_rows_share_is_verified(tmp_path):
     """Each of six ages has a known mortality besides the unknown one, and a pilot sees no death at most of them."""
     mortality = plumdp.parameters("mortality")[0]
@@ -113,6 +114,7 @@ def test_a_rare_outcome_that_many_rows_share_is_verified(tmp_path):
     assert report.broken is None, report.broken
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("runs", [1, 10, 60])
 def test_bounds_from_few_data_have_a_witness(runs):
     """They are proved on pieces of the region, and so is their witness; to ask for one changes nothing."""

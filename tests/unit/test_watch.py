@@ -68,7 +68,7 @@ def test_what_did_not_change_gives_no_alarm():
     assert found.sentence == "No alarm in 30 parts, the last one 2024-05-30."
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_known_reference_is_faster_than_one_that_is_learned():
     both = [pl.watch(MODEL, days(30, change=8), reference=each).alarms[:1] for each in (None, {"fault": 0.1})]
     assert both[1]
@@ -119,7 +119,7 @@ def test_frames_are_parts_like_files(tmp_path):
         pl.watch(MODEL, {"all": tmp_path})
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):
     fast = logs(tmp_path, [0.1] * 3 + [0.01] * 8)
     certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
@@ -153,7 +153,7 @@ def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_p
     assert any("was made before the data that are watched" in each for each in _assumed(certificate, counted / "..", 2))
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_frames_are_not_watched_against_a_certificate_that_they_made():
     """As files are not: the first parts are left out, and later ones are refused."""
     runs = pandas.DataFrame(pl.data.record(MODEL, {"fault": 0.1}, 240, rng=1, max_steps=1).columns())
@@ -416,7 +416,7 @@ def test_a_start_has_its_share_of_the_error():
 # Rows
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_many_classes_that_one_parameter_ties_are_watched_together():
     p, *_ = pl.parameters("p")
     rows = [[p / (2 + i), 1 - p / (2 + i)] for i in range(12)]

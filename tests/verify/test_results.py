@@ -101,6 +101,7 @@ def kind(text, **options):
     return pytest.param(partial(witnessed, text=text, **options), "The policy's ", id=text)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("make", "begins"),
     [
