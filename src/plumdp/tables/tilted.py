@@ -32,7 +32,8 @@ _LEAST_FACTOR = 0.03
 _LARGEST = 1.0  # payoff that helps: more is won back by later stages at a price
 _PRIOR = 0.25  # visits of each outcome, besides what the pilot saw
 _SCALES = np.geomspace(0.6, 1.6, 41)
-_NEAR, _STEPS = 14.0, 16  # logarithms of multipliers that are tried, and halvings of their range
+_SIZES = np.array([1.0, 0.85, 0.7, 0.55])  # of bets, times what is best if no payoff is cut
+_NEAR, _STEPS = 14.0, 11  # logarithms of multipliers that are tried, and halvings of their range
 _OUTWARD = 1e-13  # more than the roundings of a mean, relative to its multiplier
 
 
@@ -249,13 +250,33 @@ def tilted_stages(
         wanted = lacking / visits
         wanted = wanted - np.bincount(rows, probability * wanted, n_rows)[rows]
         if not b:
-            spread = float(np.sqrt((visits * probability * wanted**2).sum()))
-            scale = float(np.sqrt(2 * log_error)) / max(spread, 1e-300)
+            scale = _first_scale(shape, views[0].sets, visits, probability, wanted, log_error)
         payoff = np.zeros(table.n_places)
         payoff[place] = np.clip(-scale * wanted, _LEAST_FACTOR - 1, _LARGEST)
         stages.append(TiltedStage(payoff, after - before))
         bet = bet + payoff[place] * np.bincount(rows, stages[-1].counts[place], n_rows)[rows]
     return stages, scale
+
+
+def _first_scale(
+    shape: ChainShape,
+    sets: RowSets,
+    visits: FloatArray,
+    probability: FloatArray,
+    wanted: FloatArray,
+    log_error: float,
+) -> float:
+    """Return the scale of bets at which an end is expected to be nearest, with what cuts of payoffs miss."""
+    table, place = shape.table, shape.table.place[shape.transitions]
+    spread = float(np.sqrt((visits * probability * wanted**2).sum()))
+    found = list[tuple[float, float]]()
+    for scale in float(np.sqrt(2 * log_error)) / max(spread, 1e-300) * _SIZES:
+        payoff, off = np.clip(-scale * wanted, _LEAST_FACTOR - 1, _LARGEST), np.zeros(table.n_places)
+        off[place] = visits * (wanted + payoff / scale)
+        missed = float(sets.largest(table.of_places(off)[shape.column])[table.one_of_each].sum())
+        lost = float((visits * probability * payoff**2).sum()) / 2
+        found.append((missed + (log_error + lost) / scale, float(scale)))
+    return min(found)[1]
 
 
 def _end(shape: ChainShape, views: Sequence[_View], moments: BetMoments, errors: Errors, sign: int) -> End:
