@@ -52,7 +52,7 @@ def is_missed(seed):
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_brackets_miss_no_more_often_than_they_say():
     games = (is_missed(seed) for seed in range(size(20, 400)))
     assert not until_refuted(games, rate=0.5).is_refuted
