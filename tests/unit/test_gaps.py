@@ -226,7 +226,7 @@ def test_results_with_known_ends_are_kept_and_explained_again(tmp_path):
         EXACT, pd.concat([OBSERVATIONS.assign(episode=OBSERVATIONS.episode + 9 * i) for i in range(40)]), columns=KNOWN
     )
     found = pl.certify(EXACT, log, GOAL, confidence=0.9)
-    assert any("partial observations on a day that was fixed before" in each for each in found.rests_on.assumptions)
+    assert any("partial ones on a day that was fixed before" in each for each in found.rests_on.assumptions)
     pl.write_result(found, tmp_path / "result", model=EXACT, counts=log.counts)
     again, findings = explain_result(tmp_path / "result")
     assert (again.lower, again.upper) == (found.lower, found.upper)
