@@ -142,8 +142,8 @@ def _bounds(
     guarantee = Guarantee.FIXED if runs.has_fixed_number else Guarantee.ANYTIME
     for share, (low, high), about in zip(errors[::-1], ranges, subjects, strict=True):
         to = whole.value if len(about) == 1 else whole.difference
-        bounds, on = (to(low, -1), to(high, 1)), (share, stand_alone, premises)
-        ends.append(RunEnds(question, about, of_practice, *bounds, *on, "", guarantee, whole.cap, ground))
+        found = RunEnds(question, about, of_practice, to(low, -1), to(high, 1), share, stand_alone, premises)
+        ends.append(replace(found, guarantee=guarantee, cap=whole.cap, ground=ground))
     return ends
 
 
