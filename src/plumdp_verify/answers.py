@@ -13,13 +13,13 @@ from .reading import Exact, Part, Rejected, require
 
 _END = r"%(?:\.|; more data may decide it\.)"
 _SENTENCES = (  # of one policy, of one that was found and is not the worst, and of all
-    r"(?P<verdict>Yes|No|Not yet known): "
+    r"(?P<verdict>Yes|No|Inconclusive): "
     r"(?:(?P<found>the recommended policy has)|(?P<given>this policy has)|(?P<alone>the value is)) "
     rf"(?P<side>at least|at most) (?P<number>\S+?)(?: and (?P<side_2>at least|at most) (?P<number_2>\S+?))?, "
     rf"with confidence (?P<confidence>\S+) {_END}",
     r"(?P<verdict>Yes), under (?P<found>the recommended policy): it has (?P<side>at least|at most) (?P<number>\S+?), "
     r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: ask (?P<ask>.+) for all policies\.",
-    r"(?P<verdict>Yes|No|Not yet known): "
+    r"(?P<verdict>Yes|No|Inconclusive): "
     rf"(?:the recommended policy has (?P<side>at least|at most) (?P<number>\S+?), and )?"
     rf"no policy has (?P<more>more|less) than (?P<limit>\S+?), with confidence (?P<confidence>\S+) {_END}",
 )
@@ -52,7 +52,7 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     said = [(told[f"side{i}"], told[f"number{i}"]) for i in ("", "_2") if told.get(f"side{i}")]
     limit = ("at most" if told["more"] == "more" else "at least", told["limit"]) if "limit" in told else None
     about = next((name for name in ("found", "given", "alone") if told.get(name)), "all")
-    word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[told["verdict"]]
+    word = {"Yes": "yes", "No": "no", "Inconclusive": "inconclusive"}[told["verdict"]]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
     require((about == "given") == is_given, f"{place}: whether the policy was given is not as the sentence says")
     value, best, comparison, number, states = _asked(answer["question"])
@@ -89,5 +89,5 @@ def check_verdict(answer: Part, number: Exact, lower: Exact | None, upper: Exact
     below, most = high is not None and high < 0, high is not None and high <= 0
     yes = {"<": below, "<=": most, ">": above, ">=": least}[comparison]
     no = {"<": least, "<=": above, ">": most, ">=": below}[comparison]
-    follows = {"yes": yes, "no": no, "unknown": True}[answer["verdict"].text()]
+    follows = {"yes": yes, "no": no, "inconclusive": True}[answer["verdict"].text()]
     require(follows, f"{answer.place}: the verdict does not follow from the bracket")

@@ -20,7 +20,7 @@ _IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neit
 _ORDINALS = ("the first policy", "the second policy")
 _PLAIN = (*_ORDINALS, "the recommended policy", "the baseline", "today's practice")
 _KNOWN = {  # without an end: what is said of policies of which neither is better
-    "unknown": "Not yet known",
+    "unknown": "Inconclusive",
     "same": "{first} and {second} are the same within {margin}{unit}",
     "not worse": "{first} is not worse than {second} by more than {margin}{unit}",
 }

@@ -96,7 +96,7 @@ def _check_root(part: Part, root: Enclosure) -> None:
         rest = {e: arb(0) for e in order} | {order[0]: arb(1), order[1 + place // 2]: arb((-1) ** (1 + place % 2))}
         for pair in item:
             cut = root.cuts[pair[0].whole(len(root.cuts))]
-            # a parabola holds in the cube only, which is not yet known to hold the set
+            # a parabola holds in the cube only, which is inconclusive to hold the set
             require(cut.is_half_space and cut.left is not None, f"{pair.place}: this is no half-space of the axes")
             weight = arb(pair[1].number())
             require(bool(weight >= 0), f"{pair.place}: a multiplier is negative")

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_path):
     result = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")])
     assert result.exit_code == 0
-    assert result.output.startswith("The policy's value lies between 0.")
+    assert result.output.startswith("Certified: under the recommended policy, the ")
     saved = json.loads((tmp_path / "result" / "certificate.json").read_text())
     assert saved["status"] == "certified"
     with (tmp_path / "result" / "policy.csv").open() as file:
@@ -93,9 +93,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
     assert (certificate["lower"], certificate["upper"]) == (None, None)
     assert certificate["data_quality"]["report"]["rows"] == {"matched": 50, "impossible transition": 50}
     printed = " ".join(RUNNER.invoke(app, arguments).output.split())
-    assert printed.startswith(
-        "MODEL REJECTED: 50 rows of the data show what the model says cannot happen. No bound is claimed."
-    )
+    assert printed.startswith("Model rejected: 50 log rows show what the model excludes. Nothing is claimed.")
 
 
 @pytest.mark.night

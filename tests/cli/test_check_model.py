@@ -53,7 +53,7 @@ def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     result = run(folder, "wrong")
     assert result.exit_code == 3, result.output
     printed = " ".join(result.output.split())
-    assert printed.startswith("MODEL REJECTED with confidence 99.9 % (p = ")
+    assert printed.startswith("Model rejected with confidence 99.9 % (p = ")
     assert "because the data fit another p where money is large: from money = " in printed
     assert "try let p depend on money, such as with one value from money = " in printed
     assert "observed minus expected, as probabilities" in printed

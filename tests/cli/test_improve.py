@@ -121,8 +121,8 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(still_open, blank_pi
     page, kept = (folder / "report.html").read_text(encoding="utf-8"), pl.read_result(folder)
     assert kept.status == "certified"
     assert '<body class="vacuous">' in page
-    assert "Not yet known which policy is better" in page
-    assert page.index("Not yet known: the value of bet1") < page.index("under bet1.")
+    assert "Inconclusive which policy is better" in page
+    assert page.index("Inconclusive: the value of bet1") < page.index("under bet1.")
     widths = [
         high - low for low, high in (kept.comparison.difference[name] for name in ("first", "second", "difference"))
     ]
@@ -151,7 +151,7 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_op
     assert "to get narrower bounds: collect more data" in told
     assert "plumdp advise says which help most" in told
     content = json.loads(plumdp("certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--json").out)
-    assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["not yet known"])
+    assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["inconclusive"])
     assert content["runs_to_tell"]["predictions"]["better"]["runs"] > 200
     ended = plumdp("certify", "betting:5", few, "--against", "bet1", "--json")
     content = json.loads(ended.out)
@@ -163,7 +163,7 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_op
     ("runs", "weights", "code", "words"),
     [
         ("1000", "0:0.01", 0, "Nothing to compare"),
-        ("30", "0.1:1", 4, "Not yet known which policy is best"),
+        ("30", "0.1:1", 4, "Inconclusive which policy is best"),
         ("3000", "0:1", 0, "Certified"),
     ],
 )

@@ -142,7 +142,9 @@ def test_policy_certifies_a_policy_of_ones_own(run, ending):
 def test_policy_prints_and_writes_what_certify_does(run, folder):
     code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "timid.csv", "-o", "timid")
     assert code == 0
-    assert out.startswith("The policy's value lies between 9.99999 and 10.0001 with confidence 99.9 %.")
+    assert out.startswith(
+        "Certified: under the recommended policy, the expected “money” until the system reaches “end” is 9.99999 to "
+    )
     assert (folder / "timid" / "policy.csv").read_text() == (folder / "timid.csv").read_text()
 
 
@@ -193,7 +195,7 @@ def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     command = ["certify", STUDY, "counts.parquet", "-o", model, "--force"]
     code, out, _ = run(*command)
     assert code == 0
-    assert out.startswith("The policy's value lies between ")
+    assert out.startswith("Certified: under the recommended policy, the ")
     claim = "the true probabilities lie in the intervals with confidence 99.9 %"
     assert f"\n{model}: interval model, 225 states; {claim}\n" in out
     assert json.loads(run(*command, "--json")[1])["status"] == "certified"
@@ -232,4 +234,4 @@ def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_co
     pl.write_counts(mixed, folder / "mixed.parquet")
     code, out, _ = run("certify", STUDY, "mixed.parquet", "-o", "mixed.umb")
     assert code == 3
-    assert "\nmixed.umb: interval model, 225 states; MODEL REJECTED: " in out
+    assert "\nmixed.umb: interval model, 225 states; Model rejected: " in out

@@ -40,7 +40,7 @@ def test_looks_are_the_same_from_a_table_from_steps_and_from_dates_and_add_up(fo
     assert table.n.sum() == 3
     assert counted("runs.csv", *UNITS).equals(table)
     assert counted("dates.csv", *UNITS, "--steps", "monthly").equals(table)
-    (folder / "plumdp.toml").write_text('looks = [1, 2, 3]\ncolumn = ["gap=months"]\n')
+    (folder / "plumdp.toml").write_text('observation-gaps = [1, 2, 3]\ncolumn = ["gap=months"]\n')
     assert plumdp("count", "model.py", "looks.csv", "-o", "own.parquet").code == 0
     assert pd.read_parquet("own.parquet").equals(table)
     (folder / "plumdp.toml").unlink()
@@ -53,13 +53,13 @@ REFUSED = {
     "dates": (("dates.csv", *UNITS), "has dates such as 2024-01-17"),
     "other periods": (("dates.csv", *UNITS, "--steps", "every=7d"), "whole number of periods"),
     "no gaps": (("looks.csv",), "--column gap=months"),
-    "order alone": (("runs.csv", *UNITS, "--steps", "ordered"), "gaps between looks"),
+    "order alone": (("runs.csv", *UNITS, "--steps", "ordered"), "gaps between observations"),
     "a gap that the model lacks": (
         ("looks.csv", "--column", "gap=months", "--observation-gaps", "2"),
-        "no look after 3 steps",
+        "no observation after 3 steps",
     ),
     "no number": (("looks.csv", "--observation-gaps", "1,x"), "--observation-gaps 1,x: give whole numbers"),
-    "no gap": (("looks.csv", "--observation-gaps", "0"), "looks after 0 steps: give whole numbers from 1 to 60"),
+    "no gap": (("looks.csv", "--observation-gaps", "0"), "observations after 0 steps: give whole numbers from 1 to 60"),
     "no looks": (("looks.csv", "--exact", "x=2"), "--exact: say with --observation-gaps"),
     "an end that can be left": (
         ("looks.csv", "--observation-gaps", "2", "--exact", "x=1"),

@@ -84,7 +84,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder, blank_pic
     about = ["--title", "Five bets", "--system", "the game"]
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99", *about)
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("The policy's value lies between ")
+    assert result.output.startswith("Certified: under the recommended policy, the ")
     assert result.output.endswith(f"report: {folder / 'new.html'}\n")
     text = (folder / "new.html").read_text(encoding="utf-8")
     assert "With a confidence of 99\N{NO-BREAK SPACE}%, the expected “money” until the game reaches “end” is" in text

@@ -101,7 +101,7 @@ def test_a_result_pushes_the_line_aside(tmp_path):
     lines = [line.removeprefix("\r") for line in written.split("\x1b[2K")]
     assert [line.strip() for line in lines[:3]] == ["", "plumdp certify: loading …", "reading the model betting:5"]
     result = lines[-1]
-    assert result.replace("\x1b[1m", "").startswith("The policy's value lies between")
+    assert result.replace("\x1b[1m", "").startswith("Certified: under the recommended policy, the ")
     assert "\x1b[2K" not in result
 
 
@@ -112,6 +112,6 @@ def test_nothing_but_the_result_is_written_to_a_pipe(tmp_path):
     assert plumdp("simulate", "betting:5", "--form", "counts", "-n", "500", "-o", counts).code == 0
     done = subprocess.run([*run, "certify", "betting:5", counts], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert done.stdout.startswith("The policy's value lies between")
+    assert done.stdout.startswith("Certified: under the recommended policy, the ")
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout

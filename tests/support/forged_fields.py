@@ -158,7 +158,7 @@ WORDS = (  # exchanged, as words
         ("min=", "="),
     ),
     *(("planned", "open"), ("trajectories", "adaptive"), ("99.9 %", "99.99 %"), ("is better", "is worse")),
-    *(("no policy has", "the value is at most"), ("Not yet known", "Yes"), ("C<=5", "C<=1"), ("C<=2", "C")),
+    *(("no policy has", "the value is at most"), ("Inconclusive", "Yes"), ("C<=5", "C<=1"), ("C<=2", "C")),
 )
 
 

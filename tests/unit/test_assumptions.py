@@ -147,7 +147,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "out_of_table paid",
     "the successors of each row in the table come from other data than these; .*": "out_of_table",
     "the model is correct for some values of its parameters": "-table -model_tolerance -test -contradicted",
-    "the model is correct for .*, up to 0.01 for each state and action .*": "model tolerance -test",
+    "the model is correct for .*, up to 0.01 for each state and action .*": "model_tolerance -test",
     "rows with the same name have the same probabilities, .*": "table -test",
     "the model .with parameters, .* all other options were chosen before looking at these data": "",
     "you fixed the amount of data before looking at any; .*": "planned",
@@ -201,11 +201,11 @@ def require_needed(printed, now, where):
 
 
 def of_text(text):
-    return [line.strip() for line in re.findall(r"^ *assuming  +(.*)$", text, re.MULTILINE)]
+    return [line.strip() for line in re.findall(r"^ *assuming \w+  +(.*)$", text, re.MULTILINE)]
 
 
 def of_html(page):
-    return [unescape(each) for each in re.findall(r"<td[^>]*>assuming</td><td[^>]*>(.*?)</td>", page)]
+    return [unescape(each) for each in re.findall(r"<td[^>]*>assuming \w+</td><td[^>]*>(.*?)</td>", page)]
 
 
 def of_report(page):
@@ -305,7 +305,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
 
 
 def differences_print_none(monkeypatch):
-    monkeypatch.setattr(Difference, "__str__", lambda self: self.sentence)
+    monkeypatch.setattr(Difference, "__str__", lambda self: self.headline)
 
 
 def practice_is_not_said_to_be_an_estimate(monkeypatch):

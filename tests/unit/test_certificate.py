@@ -104,15 +104,17 @@ def test_bounds_are_printed_with_six_digits(lower, upper, printed):
     assert certificate(lower=lower, upper=upper).claim.printed_bounds == printed
 
 
+WORST = "Inconclusive: the bracket does not exclude the worst value;"
+VALUE = "under the recommended policy, the probability that the system ever reaches “goal”"
+
+
 def test_it_reads_as_a_short_paragraph():
     assert str(certificate()).splitlines() == [
-        "The policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
-        '  objective       Pmax=? [ F "goal" ]',
-        "  relaxation      expression-wise",
-        "  confidence set  Clopper–Pearson; proved for any number of samples that was fixed beforehand",
-        "  parameters      p in [0.1, 0.3]",
-        "  assuming        one thing",
-        "  assuming        another",
+        "Certified: under the recommended policy, the probability that the system ever reaches “goal” is 25 % to 50 % "
+        "(confidence 99.9 %).",
+        '  query           Pmax=? [ F "goal" ]',
+        "  parameters      p 0.1 to 0.3",
+        "  valid if data   one thing; another",
     ]
 
 
@@ -131,18 +133,18 @@ def test_it_says_with_how_many_others_it_holds(others, words):
     [
         (
             {"status": "inconclusive", "lower": 0.0, "upper": 0.25},
-            "Inconclusive: the bounds do not exclude the worst value, 0 (between 0 and 0.25, confidence 99.9 %).",
+            f"{WORST} {VALUE} is 0 % to 25 % (confidence 99.9 %).",
         ),
         (
             {"status": "inconclusive", "direction": "min", "upper": 1.0},
-            "Inconclusive: the bounds do not exclude the worst value, 1 (between 0.25 and 1, confidence 99.9 %).",
+            f"{WORST} {VALUE} is 25 % to 100 % (confidence 99.9 %).",
         ),
-        ({"lower": 0.0, "upper": 0.0}, "The policy's value is 0 with confidence 99.9 %."),
-        ({"lower": np.inf, "upper": np.inf}, "The policy's value is infinite with confidence 99.9 %."),
+        ({"lower": 0.0, "upper": 0.0}, f"Certified: {VALUE} is 0 % (confidence 99.9 %)."),
+        ({"lower": np.inf, "upper": np.inf}, f"Certified: {VALUE} is infinite (confidence 99.9 %)."),
         (
             {"status": "model rejected", "reason": "p and q disagree"},
-            "MODEL REJECTED: no parameters explain the data. Without its expressions, on the graph alone, the "
-            "policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
+            "Model rejected: no parameters explain the data. Without its expressions, on the graph alone, "
+            f"{VALUE} is 25 % to 50 % (confidence 99.9 %).",
         ),
     ],
 )
@@ -207,8 +209,8 @@ def test_a_proved_value_is_certified_though_it_is_the_worst_there_can_be(questio
     assert found.lower == pytest.approx(found.upper)
     assert found.status == "certified"
     if value != "-2":  # which is proved up to rounding
-        steps = " over 0 steps" if "<=" in question else ""
-        assert found.headline == f"The policy's value is {value}{steps} with confidence 99.9 %."
+        shown = f"{int(value):.0%}".replace("%", " %") if question[0] == "P" else value
+        assert found.headline.endswith(f" is {shown} (confidence 99.9 %).")
 
 
 @pytest.mark.parametrize(
@@ -229,16 +231,17 @@ def test_bounds_that_were_rounded_beyond_what_values_can_be_end_there(question, 
 def test_one_bound_is_an_answer_for_a_policy_of_ones_own_and_not_for_one_that_was_found(policy):
     """After five lost tries p may be 0, and is at most 0.3."""
     found = worth('Pmax=? [ F "goal" ]', policy, (0, 5), "0.3")
-    low, high = found.claim.printed_bounds
     assert (found.lower, found.upper) == (0, pytest.approx(0.3))
     assert (found.status, found.headline) == (
         (
             "inconclusive",
-            f"Inconclusive: the bounds do not exclude the worst value, 0 (between {low} and {high}, confidence "
-            "99.9 %).",
+            f"{WORST} {VALUE} is 0 % to 30.1 % (confidence 99.9 %).",
         )
         if policy is None
-        else ("certified", f"The policy's value lies between {low} and {high} with confidence 99.9 %.")
+        else (
+            "certified",
+            f"Certified: {VALUE.replace('the recommended', 'this')} is 0 % to 30.1 % (confidence 99.9 %).",
+        )
     )
 
 
@@ -259,7 +262,7 @@ def test_without_data_the_status_says_whether_the_bounds_exclude_anything(questi
     found = worth(question, policy, (0, 0))
     assert (found.lower, found.upper) == pytest.approx(bounds)
     assert found.status == status
-    assert found.headline.startswith("Inconclusive: " if status == "inconclusive" else "The policy's value ")
+    assert found.headline.startswith("Inconclusive: " if status == "inconclusive" else "Certified: ")
 
 
 @pytest.mark.parametrize(
@@ -443,8 +446,8 @@ def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted
 
 def test_a_width_of_zero_has_no_parts():
     parts = {"statistics": 0.0, "remainder": 0.0, "rounding": 0.0, "relaxation": 0.0}
-    assert "width" not in dict(certificate(lower=0.5, gap=parts).page().facts)
-    assert dict(certificate(gap=parts | {"statistics": 0.25}).page().facts)["width"] == "0.25: 100 % statistics"
+    assert "width" not in dict(certificate(lower=0.5, gap=parts).page().details)
+    assert dict(certificate(gap=parts | {"statistics": 0.25}).page().details)["width"] == "0.25: 100 % statistics"
 
 
 # What is shown as most likely: in the region, with its value within the bounds
@@ -614,8 +617,8 @@ def test_nothing_is_ignored_if_such_rows_were_not_visited_or_there_are_none():
 @pytest.mark.parametrize(
     ("p_value", "says"),
     [
-        (1.0, "the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid "),
-        (0.3, "the data show no sign that the model is wrong (p = 0.3)"),
+        (1.0, "passed (p = 1)"),
+        (0.3, "passed (p = 0.3)"),
         (
             0.03,
             "some doubt whether the model is right (p = 0.03), but not enough to reject it; plumdp check-model says",

@@ -49,7 +49,7 @@ def test_as_many_runs_as_predicted_tell_and_a_tenth_of_them_do_not(told):
         later = differing(learned_from(better.runs, rng), "bet1", "bet0")
         assert later.verdicts == ("better",)
         assert later.upper - later.lower == pytest.approx(better.width, rel=0.15)
-        assert differing(learned_from(better.runs // 10, rng), "bet1", "bet0").verdicts == ("not yet known",)
+        assert differing(learned_from(better.runs // 10, rng), "bet1", "bet0").verdicts == ("inconclusive",)
 
 
 def test_the_gain_is_the_difference_of_both_values_at_the_estimate(few, told):

@@ -36,7 +36,7 @@ def proved(lower, upper, margin, direction):
         "the same within the margin": all(abs(gain) < margin for gain in gains),
         "not worse by more than the margin": margin > 0 and all(gain > -margin for gain in gains),
     }
-    return tuple(name for name, holds in so.items() if holds) or ("not yet known",)
+    return tuple(name for name, holds in so.items() if holds) or ("inconclusive",)
 
 
 def wrong(verdicts):
@@ -86,16 +86,16 @@ def test_the_words_say_what_is_proved_and_the_printed_bracket_is_that_of_the_con
         if known[text].first.claim.direction != direction:
             continue
         found = replace(known[text], lower=lower, upper=upper, margin=margin)
-        sentence, verdicts = found.sentence, found.verdicts
+        sentence, verdicts = found.comparison["sentence"], found.verdicts
         assert sentence.endswith(", with confidence 95 %.")
         assert ("is better" in sentence) == ("better" in verdicts or "worse" in verdicts)
         assert sentence.startswith("A is better") == ("better" in verdicts)
-        assert sentence.startswith("Not yet known") == (verdicts == ("not yet known",))
+        assert sentence.startswith("Inconclusive") == (verdicts == ("inconclusive",))
         said = numbers(sentence)
         is_within = "within" in sentence or "by more than" in sentence
         assert is_within == (len(said) == 4)
         assert is_within == bool(
-            {"the same within the margin", verdicts[0]} & {*verdicts[:2]} - {"better", "worse", "not yet known"}
+            {"the same within the margin", verdicts[0]} & {*verdicts[:2]} - {"better", "worse", "inconclusive"}
         )
         ends = {abs(Fraction(lower)), abs(Fraction(upper))}
         assert {abs(each) for each in said[-3:-1]} == ends
@@ -115,7 +115,7 @@ def test_a_margin_is_printed_with_all_of_its_digits_and_must_be_a_size(known):
 def test_nothing_is_said_of_policies_if_the_data_contradict_the_model(known):
     found = known[PROPERTY]
     contradicted = replace(found, first=altered(found.first, status="model rejected"), margin=10.0)
-    assert contradicted.verdicts == ("not yet known",)
+    assert contradicted.verdicts == ("inconclusive",)
 
 
 def test_json_has_the_margin_and_all_verdicts(known):

@@ -52,8 +52,8 @@ def test_a_policy_that_is_certified_to_be_better_is_returned(baseline):
     assert 0 < found.gain <= gained <= found.difference.upper
     assert found.gain == found.difference.lower
     assert found.certificate is found.difference.first
-    assert found.sentence.startswith("With confidence 99.9 % the recommended policy is better by at least ")
-    assert f"better by at least {found.gain:.3f}"[:-1] in found.sentence
+    assert found.headline.startswith("Certified: ")
+    assert "under the recommended policy than under the baseline" in found.headline
 
 
 @pytest.mark.night
@@ -68,7 +68,7 @@ def test_the_baseline_is_returned_if_it_is_the_best_or_if_too_little_is_known(di
         assert not found.is_better
         assert np.array_equal(found.policy, given.policy)
         assert found.gain == 0
-        assert found.sentence.startswith("No policy is known to be better than the baseline, so keep it.")
+        assert found.headline.endswith("Keep the baseline: no policy is known to be better.")
     assert not pl.decisions.improve(learned, asked, over=best).is_better
 
 
@@ -138,7 +138,7 @@ def test_data_that_contradict_the_model_improve_nothing():
     found = improve(model, pl.TransitionCounts(model.graph, counts, "adaptive"), 'Pmax=? [ F "up" ]', over="wait")
     assert not found.is_better
     assert found.policy.action(place="start") == "wait"
-    assert "the data contradict the model" in found.sentence
+    assert found.headline.startswith("Model rejected: ")
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
     model = pl.case_study("glider:11,9").model
     found = check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
     assert (found.is_contradicted, found.p_value) == (True, None)
-    assert found.headline == "MODEL REJECTED: 50 rows of the data show what the model says cannot happen."
+    assert found.headline == "Model rejected: 50 log rows show what the model excludes."
     assert "(x=7, y=0)" in found.diagnosis[0]
 
 
@@ -228,7 +228,7 @@ def test_texts_json_and_html_say_the_same(drift):
     assert (read["contradicted"], read["p_value"]) == (True, drift.p_value)
     assert read["diagnosis"] == list(drift.diagnosis)
     assert len(read["residuals"]) == len(drift.residuals)
-    assert str(drift).startswith("MODEL REJECTED with confidence 99.9 % (p = ")
+    assert str(drift).startswith("Model rejected with confidence 99.9 % (p = ")
     assert "  try             let the parameters depend on x" in str(drift)
     assert repr(drift).startswith("ModelCheck(contradicted, p = ")
     assert len(repr(drift)) < 200

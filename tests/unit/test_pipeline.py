@@ -145,7 +145,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     lower, upper = beta_binomial(np.array([900, 910]), np.array([1000, 1000]), 0.05 * (1 - 0.99) / 2)
     assert certificate.lower == pytest.approx(lower.prod(), abs=1e-9)
     assert certificate.upper == pytest.approx(upper.prod(), abs=1e-9)
-    assert str(certificate).startswith("MODEL REJECTED")
+    assert str(certificate).startswith("Model rejected")
 
 
 def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_only_tests_of_rows_tell():

@@ -50,10 +50,11 @@ def test_a_policy_is_not_compared_with_itself():
     learned = pl.learn(MODEL, counts, objectives=[WINS])
     found = pl.difference(learned, WINS, "b", "practice")
     assert (
-        found.sentence == "The first policy and the second policy do the same wherever they lead: the difference is 0."
+        found.headline
+        == "Certified: the first policy and the second policy do the same wherever they lead; the difference is 0."
     )
     assert found.verdicts == ("the same within the margin",)
-    assert found.comparison["sentence"].startswith("Not yet known: the value of the first policy less")
+    assert found.comparison["sentence"].startswith("Inconclusive: the value of the first policy less")
     assert not pl.difference(learned, WINS, "a", "practice").is_same
     assert f"objective       {WINS}" in str(found)  # what was asked
     best = improve(learned, WINS, over=found.first.policy)
@@ -97,19 +98,17 @@ def test_sentences_are_in_units_with_digits_that_matter():
     counts = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 2000, rng=1, max_steps=4)
     learned = pl.learn(MODEL, counts, objectives=[objective])
     better = pl.difference(learned, objective, "b", "a", names=("b", "a"))
-    sentence = r"b is better: it yields ([\d.]+) to ([\d.]+) wins a day more than a, with confidence 99.9 %."
-    low, high = map(float, re.fullmatch(sentence, better.sentence).groups())
+    sentence = r"Certified: b yields ([\d.]+) to ([\d.]+) wins a day more than a \(confidence 99.9 %\)."
+    low, high = map(float, re.fullmatch(sentence, better.headline).groups())
     assert 0 < better.lower - 0.01 < low <= better.lower
     assert better.upper <= high < better.upper + 0.01
     unknown = pl.difference(learned, objective, lambda s: "a" if s.at else "b", "b", names=("one", "other"))
     assert unknown.lower < 0 < unknown.upper
-    sentence = r"Not yet known: one yields between [\d.]+ wins a day less and [\d.]+ wins a day more than other, .*"
-    assert re.fullmatch(sentence, unknown.sentence)
-    sentence = (
-        r"With confidence 99.9 % the recommended policy yields at least [\d.]+ wins a day more than the baseline."
-    )
-    assert re.fullmatch(sentence, improve(learned, objective, over="a").sentence)
-    assert pl.conclude(learned, objective).headline.endswith(" wins a day with confidence 99.9 %.")
+    sentence = r"Inconclusive: one yields between [\d.]+ wins a day less and [\d.]+ wins a day more than other \(.*"
+    assert re.fullmatch(sentence, unknown.headline)
+    sentence = r"Certified: the recommended policy yields [\d.]+ to [\d.]+ wins a day more than the baseline \(.*"
+    assert re.fullmatch(sentence, improve(learned, objective, over="a").headline)
+    assert pl.conclude(learned, objective).headline.endswith(" wins a day (confidence 99.9 %).")
 
 
 def test_probabilities_have_no_unit():

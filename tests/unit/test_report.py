@@ -351,7 +351,7 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
     assert not certificate.claim.claims_bounds
     assert 'class="bounds"' not in text
     assert "infinity" not in text
-    assert "1 row of the data shows what the model says cannot happen. No bound is claimed." in text
+    assert "1 log row shows what the model excludes. Nothing is claimed." in text
     assert "(money=49, step=1)" in text
     assert Page(text)
 
@@ -425,7 +425,7 @@ def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted
     )
     assert "<svg" not in refused._repr_html_()
     assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says
-    assert "MODEL REJECTED" in contradicted._repr_html_()
+    assert "Model rejected" in contradicted._repr_html_()
 
 
 @pytest.mark.night

@@ -150,7 +150,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
     found = pl.certify(wrong, counts, GOAL, policy="run", prespecified=True, runs=runs)
-    said = r"PREMISES REJECTED: whole runs alone say between 0\.59\S* and \S+, and the model says between .*\. No "
+    said = r"Premises rejected: whole runs alone say between 0\.59\S* and \S+, and the model says between .*\. No "
     assert re.match(said, found.headline)
     assert (found.status, found.lower, found.upper) == ("premises rejected", -np.inf, np.inf)
     assert Result(found).exit_code == 3
@@ -196,7 +196,7 @@ def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
         assert found.first.lower <= 0.6 <= found.first.upper
         assert found.second.lower <= 0.5 <= found.second.upper
         assert any("in the same state arms were drawn with different chances" in each.reason for each in found.rungs)
-        assert "approximately" not in str(found)  # which rows of the model would say
+        assert "not certified" not in str(found)  # which rows of the model would say
     alike = log.assign(p=0.5)  # if this were true, rows of the model would count, which say 0.42 to 0.68
     assert compared(alike).is_claim
     assert compared(alike).upper < 0
@@ -217,7 +217,7 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
         others = pl.simulate(PICK, even, size_of_others, rng=1, max_steps=1)
         found = pl.certify(PICK, others, GOOD, policy="A", prespecified=True, runs=runs)
         assert found.status == "premises rejected"
-        assert found.headline.startswith("PREMISES REJECTED: whole runs put a value above 0.1")
+        assert found.headline.startswith("Premises rejected: whole runs put a value above 0.1")
         assert "the model test" not in found.headline
         assert not found.claim.claims_bounds
         assert "no evidence against it" in str(found)  # the model is not blamed

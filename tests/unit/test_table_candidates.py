@@ -112,4 +112,4 @@ def test_too_few_data_keep_the_baseline():
     model, _, practice, counts = data(200)
     found = improve(model, counts, REACH, over=practice)
     assert not found.is_better
-    assert found.sentence.startswith("No policy is known to be better than the baseline, so keep it.")
+    assert found.headline.endswith("Keep the baseline: no policy is known to be better.")

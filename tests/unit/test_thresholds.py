@@ -129,7 +129,7 @@ def test_a_threshold_between_the_bounds_is_not_yet_known(learned):
     for form in ("R>={}", "Rmax>={}", "Rmax<={}", "Rmax>{}", "Rmax<{}"):
         answer = decide(learned, f'{form.format(between)} [ F "end" ]')
         assert answer.verdict == Verdict.INCONCLUSIVE
-        assert answer.sentence.startswith("Not yet known: the recommended policy has at least 10.")
+        assert answer.sentence.startswith("Inconclusive: the recommended policy has at least 10.")
 
 
 def test_a_threshold_at_the_bound_itself_is_reached_but_not_passed(learned):
@@ -159,7 +159,7 @@ def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(
         f"ask {of_all} for all policies."
     )
     assert answer.to_dict()["sentence"] == answer.sentence
-    assert str(answer).splitlines()[0] == answer.sentence
+    assert str(answer).splitlines()[0] == answer.headline
     every = decide(learned, of_all + text[text.index(" [") :])
     assert (every.question.is_negated, every.verdict) == (True, "no")
 
@@ -218,7 +218,7 @@ def test_a_question_about_a_policy_is_answered_by_its_own_bounds(one_throw, dire
     said = {
         "yes": "Yes: this policy has at ",
         "no": "No: this policy has at ",
-        "unknown": "Not yet known: this policy ",
+        "unknown": "Inconclusive: this policy ",
     }
     for number, of_least, of_most in cases:
         for comparison, verdict in ((">=", of_least), (">", of_least), ("<=", of_most), ("<", of_most)):

@@ -38,7 +38,7 @@ def test_a_coin_that_changes_is_found_and_no_bound_is_claimed(tmp_path):
     found = pl.certify(COIN, CHANGED_COIN, HEADS)
     assert found.beside.p_value < 1e-6
     assert found.status == Status.REJECTED
-    assert found.headline == f"MODEL REJECTED: {CHANGED}. No bound is claimed."
+    assert found.headline == f"Model rejected: {CHANGED}. Nothing is claimed."
     assert (found.lower, found.upper, found.claim.printed_bounds) == (-np.inf, np.inf, ("none", "none"))
     assert found.rests_on.parameters == {}
     text = str(found)

@@ -377,7 +377,7 @@ def test_rows_that_cannot_be_contradict_the_model(tmp_path):
         pl.watch(MODEL, tmp_path)
     found = pl.watch(MODEL, tmp_path, on_unmatched="report")
     assert found.status == "contradicted"
-    assert found.sentence.startswith("MODEL REJECTED: 2024-05-02")
+    assert found.sentence.startswith("Model rejected: 2024-05-02")
 
 
 # Now

@@ -132,7 +132,7 @@ def kind(text, **options):
             partial(compared, first="near", second="uniform", text='Pmax=? [ F<=3 "goal" ]'),
             "The first policy is better",
         ),
-        (partial(answered, text='P>=0.69 [ F "goal" ]'), "Not yet known: the recommended policy has at least 0.68"),
+        (partial(answered, text='P>=0.69 [ F "goal" ]'), "Inconclusive: the recommended policy has at least 0.68"),
         (partial(answered, text='Pmax<=0.9 [ F "goal" ]'), "Yes: no policy has more than 0.7"),
         (partial(answered, text='P>=0.9 [ G !"goal" ]'), "No: no policy has more than 0.84"),
         (partial(answered, text='P>=0.9 [ F<=3 "goal" ]'), "No: no policy has more than"),
@@ -237,7 +237,7 @@ def test_a_comparison_is_verified_with_both_sentences():
 
 def test_a_sentence_that_says_less_is_accepted(tmp_path):
     """It is wider than what is proved, and does not name the better policy."""
-    words = "Not yet known: the value of the first policy less that of the second policy lies between"
+    words = "Inconclusive: the value of the first policy less that of the second policy lies between"
     assert told(copy_of("compared", tmp_path), sentence=f"{words} 0.5 and 0.6, with confidence 99.9 %.") is None
 
 

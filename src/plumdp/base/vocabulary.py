@@ -89,6 +89,43 @@ class ToTry(str):
         return self[len(_TO_TRY) :]
 
 
+class Group(StrEnum):
+    """What an assumption is about; each is equal to its text."""
+
+    MODEL = "model"
+    DATA = "data"
+    PLAN = "plan"  # what was fixed before anybody looked at the data
+
+    __repr__ = str.__repr__
+
+
+class Assumption(str):
+    """What a claim rests on, in words, with its group, and in ``brief`` for a list of three lines.
+
+    >>> Assumption("no step is in the data twice, under any name", brief="no step is there twice").brief
+    'no step is there twice'
+    """
+
+    __slots__ = ("brief", "group")
+    group: Group
+    brief: str  # empty if it is a fact more than an assumption
+
+    def __new__(cls, text: str, group: Group = Group.DATA, brief: str | None = None) -> Assumption:
+        """Return the text as an assumption of a group."""
+        found = super().__new__(cls, text)
+        found.group, found.brief = group, text if brief is None else brief
+        return found
+
+    @classmethod
+    def of(cls, text: str) -> Assumption:
+        """Return a text as an assumption, unless it is one."""
+        return text if isinstance(text, cls) else cls(text)
+
+    def noting(self, note: str) -> Assumption:
+        """Return it with a note in brackets."""
+        return Assumption(f"{self} ({note})", self.group, self.brief) if note else self
+
+
 def parts_in(text: str) -> list[str]:
     """Return the parts of a text that joins several, as files keep them: reasons of a certificate, or of a pilot."""
     return [part for part in text.split("; ") if part]

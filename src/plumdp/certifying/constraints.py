@@ -77,7 +77,7 @@ class Constrained:
         if self.impossible:
             return f"No policy respects {' and '.join(self.impossible)}, {share}."
         missing = _listed([answer for answer in self.answers if answer.verdict != Verdict.YES])
-        return f"Not yet known: no policy is certified to respect all thresholds; not certified: {missing}."
+        return f"Inconclusive: no policy is certified to respect all thresholds; not certified: {missing}."
 
     def __repr__(self) -> str:
         return f"Constrained({'feasible' if self.is_feasible else 'not known to be feasible'}, {self.certificate!r})"
@@ -90,7 +90,7 @@ class Constrained:
     def page(self) -> Page:
         """Return the certificate, the answer to each threshold, and their further premises."""
         known, others = premises_of([self.certificate]), premises_of(each.certificate for each in self.answers)
-        points = [f"{answer.question.text}: {answer.sentence}" for answer in self.answers]
+        points = [f"{answer.question.text}: {answer.headline}" for answer in self.answers]
         return Page(
             self.sentence, points, inside=[self.certificate], facts=[each for each in others if each not in known]
         )

@@ -18,13 +18,13 @@ from plumdp.certifying.rungs import ends_about, of_model, on_ground, with_runs_f
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
-from plumdp.model.language.words import steps_in_words
+from plumdp.model.language.words import is_probability, value_in_words
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
 from plumdp.result.claim import capped
 from plumdp.result.facts import rung_facts
-from plumdp.result.printing import approximately, outward, percent, plain_bounds, plain_number
+from plumdp.result.printing import approximately, bracket, outward, percent, plain_bounds, plain_number
 from plumdp.result.rungs import Ground, Rung, leading
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.by_sweeps import is_reached
@@ -66,24 +66,65 @@ class Difference:
         return not {self.first.status, self.second.status} & {*REJECTIONS}
 
     @property
-    def sentence(self) -> str:
-        """Which policy is better and by how much, in words, and up to which step the question looks."""
-        return self._said(steps_in_words(self.first.claim.objective))
-
-    def _said(self, steps: str = "") -> str:
-        if not self.is_claim:
-            why = [each.headline for each in (self.first, self.second) if each.status == Status.PREMISES]
-            return (*why, "Not yet known: the data contradict the model, so nothing can be concluded from them.")[0]
+    def headline(self) -> str:
+        """Which policy is better and by how much, in one sentence: verdict, both ends, unit and confidence."""
+        rejected = next((each.claim for each in (self.first, self.second) if each.status in REJECTIONS), None)
+        if rejected is not None:
+            return f"{rejected.status.capitalize()}: {rejected.contradiction.partition('. ')[0]}. Nothing is claimed."
+        first, second = self.names
         if self.is_same:
-            alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
-            return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
+            return f"Certified: {first} and {second} do the same wherever they lead; the difference is 0."
+        margin = f"{plain_margin(self.margin)}{self._unit}"
+        known = {
+            Standing.SAME: f"{first} and {second} are the same within {margin}; ",
+            Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}; ",
+        }.get(self.verdicts[0], "")
+        only = f", which is within the margin of {margin}" if not known and Standing.SAME in self.verdicts else ""
+        verdict = "Inconclusive" if Standing.INCONCLUSIVE in self.verdicts else "Certified"
+        if verdict == "Certified" and self.rungs and self._rests_on_rows:
+            verdict = "Certified, if the model is right"
+        said = f"{known}{self._compared()}{capped(self._cap)}{only}"
+        return f"{verdict}: {said} (confidence {percent(self.first.confidence)})."
+
+    def _compared(self) -> str:
+        """Return both ends of the difference in words: of the better policy, or of the first if none is known to be."""
+        objective, (first, second), (low, high) = self.first.claim.objective, self.names, (self.lower, self.upper)
+        verb, less = spoken(self.first)
+        if (high <= 0) if less == "more" else (low >= 0 and low < high):  # it is the second one that is better
+            first, second, low, high = second, first, -high, -low
+        is_money = bool(self._unit)
+        lower, higher = ("less", "more") if is_money else ("lower", "higher")
+        unit = self._unit
+        if is_probability(objective):
+            unit, low, high = " percentage points", nextafter(100 * low, -inf), nextafter(100 * high, inf)
+        if low < 0 < high:
+            down, up = (plain_number(each, 1, is_probability=False) for each in (-low, high))
+            ends = f"between {down}{unit} {lower} and {up}{unit} {higher}"
+        else:
+            is_more = low >= 0
+            both = bracket(*((low, high) if is_more else (-high, -low)))
+            ends = f"{both}{unit} {higher if is_more else lower}"
+        if is_money:
+            return f"{first} {verb} {ends} than {second}"
+        return f"{value_in_words(objective) or 'the value'} is {ends} under {first} than under {second}"
+
+    def _said(self) -> str:
+        """Return the comparison in six digits, as folders have it and ``verify`` compares it."""
+        if not self.is_claim:
+            return self.headline
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
-        rests_on_rows = Ground.ROWS in (self.first.claim.ground, self.second.claim.ground)
-        if self.rungs and rests_on_rows and self.verdicts != (Standing.INCONCLUSIVE,):
+        if self.rungs and self._rests_on_rows and self.verdicts != (Standing.INCONCLUSIVE,):
             said = f"If the model is right, {said}"
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
-        cap = next((each.claim.cap for each in (self.first, self.second) if each.claim.cap is not None), None)
-        return f"{said}{steps}{capped(cap)}, with confidence {percent(self.first.confidence)}."
+        return f"{said}{capped(self._cap)}, with confidence {percent(self.first.confidence)}."
+
+    @property
+    def _rests_on_rows(self) -> bool:
+        return Ground.ROWS in (self.first.claim.ground, self.second.claim.ground)
+
+    @property
+    def _cap(self) -> float | None:
+        return next((each.claim.cap for each in (self.first, self.second) if each.claim.cap is not None), None)
 
     @property
     def _unit(self) -> str:
@@ -109,7 +150,7 @@ class Difference:
         known = {
             Standing.SAME: f"{first} and {second} are the same within {margin}{unit}",
             Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}{unit}",
-            Standing.INCONCLUSIVE: "Not yet known",
+            Standing.INCONCLUSIVE: "Inconclusive",
         }[self.verdicts[0]]
         if unit and self.lower < 0 < self.upper:
             less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
@@ -127,10 +168,7 @@ class Difference:
         both = zip(self.names, (self.first, self.second), strict=True)
         if not (self.first.claim.claims_bounds or self.second.claim.claims_bounds):
             return []
-        return [
-            f"{name}: between {' and '.join(each.claim.printed_bounds)} {each.claim.unit}".rstrip()
-            for name, each in both
-        ]
+        return [f"{name}: {each.claim.bracket}" for name, each in both]
 
     def premises(self) -> list[Fact]:
         """Return the premises of both certificates, each once."""
@@ -144,20 +182,20 @@ class Difference:
     def page(self) -> Page:
         """Return the comparison, the bounds on both values, and what they rest on."""
         hints = [
-            each.how.to_narrow for each in (self.first, self.second) if each.how.narrower
+            "".join(map(str, each.how.narrower)) for each in (self.first, self.second) if each.how.narrower
         ]  # one value may be known
         about = (
             []
-            if self.approximate is None
-            else [("approximately", f"a difference of {approximately(self.approximate)}")]
+            if self.approximate is None or not self.is_claim
+            else [("not certified", f"a difference of {approximately(self.approximate)}")]
         )
-        narrower = [("narrower", text) for text in hints[:1] if Standing.INCONCLUSIVE in self.verdicts]
+        narrower = [("to narrow it", text) for text in hints[:1] if Standing.INCONCLUSIVE in self.verdicts]
         bounds = rung_facts(self.rungs)
-        facts = [("objective", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
-        return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
+        facts = [("query", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
+        return Page(self.headline, self.brackets, facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
-    TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions rungs first second"
+    TOLD: ClassVar[str] = "lower upper approximate margin verdicts headline not_coupled assumptions rungs first second"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
@@ -168,8 +206,7 @@ class Difference:
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        said = replace(self, is_same=False)._said()  # in words that are checked
-        return {"sentence": said, "names": list(self.names), "margin": self.margin, **bounds}
+        return {"sentence": self._said(), "names": list(self.names), "margin": self.margin, **bounds}
 
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
@@ -232,8 +269,9 @@ def difference(
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
-    >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
-    The first policy is better: its value is larger by at least 1.73201 and at most 2.10791, with confidence 99.9 %.
+    >>> print(difference(learned, study.objective, "bet0", "uniform").headline)
+    Certified: the expected “money” until the system reaches “end” is 1.73 to 2.11 higher under the first policy than \
+under the second policy (confidence 99.9 %).
     >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """
@@ -317,7 +355,7 @@ def standings(lower: float, upper: float, margin: float, *, direction: str) -> t
     Below, ``least`` and ``most`` bound what the first policy gains.
 
     >>> standings(-0.3, 0.05, 0.1, direction="max"), standings(-0.3, 0.05, 0.1, direction="min")
-    (('not yet known',), ('not worse by more than the margin',))
+    (('inconclusive',), ('not worse by more than the margin',))
     """
     least, most = (lower, upper) if direction == "max" else (-upper, -lower)
     # strict: the text of a margin may be half a unit in the last place of its float away

@@ -10,19 +10,18 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import REJECTIONS, Standing
 from plumdp.certifying.claims import to_narrow
-from plumdp.certifying.difference import Difference, acts_alike, check_margin, difference_of, spoken
+from plumdp.certifying.difference import Difference, acts_alike, check_margin, difference_of
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.learning.methods import SETS
-from plumdp.model.language.words import steps_in_words
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import PRACTICE, Asked, Question, ask, is_practice
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import outward, percent, plain_number
+from plumdp.result.printing import outward
 from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
@@ -76,20 +75,13 @@ class Improvement:
         return self.difference.assumptions
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """Whether there is a better policy than the baseline, and how much better it is, in words."""
-        if self.is_better:
-            share, unit = f"With confidence {percent(self.certificate.confidence)}", self.certificate.claim.unit
-            better = f"is better by at least {outward(self.gain, -1)}"
-            if unit:
-                verb, less = spoken(self.certificate)
-                better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
-            return f"{share} {_FOUND} {better} than {self.baseline}{steps_in_words(self.certificate.claim.objective)}."
-        if self.certificate.status in REJECTIONS:
-            return self.difference.sentence
+        if self.is_better or self.certificate.status in REJECTIONS:
+            return self.difference.headline
         is_alone = self.difference.is_claim and not self.n_compared
-        why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
-        return f"No policy is known to be better than {self.baseline}, so keep it. {why}"
+        why = f"Inconclusive: no other policy than {self.baseline} was found." if is_alone else self.difference.headline
+        return f"{why} Keep {self.baseline}: no policy is known to be better."
 
     def __repr__(self) -> str:
         return f"Improvement({'by at least ' + outward(self.gain, -1) if self.is_better else 'none certified'})"
@@ -99,10 +91,10 @@ class Improvement:
         facts = self.difference.page().facts
         rules = self.policy.short_rules if self.is_better else ""
         points = [*self.difference.brackets, *([f"{_FOUND}: {rules}"] if rules else [])]
-        return Page(self.sentence, points, facts=facts, folded=[self.certificate])
+        return Page(self.headline, points, facts=facts, folded=[self.certificate])
 
     SCHEMA: ClassVar[str] = "plumdp/improvement/1"
-    TOLD: ClassVar[str] = "is_better gain sentence baseline compared=n_compared assumptions certificate difference"
+    TOLD: ClassVar[str] = "is_better gain headline baseline compared=n_compared assumptions certificate difference"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

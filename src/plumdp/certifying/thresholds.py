@@ -1,4 +1,4 @@
-"""Answers questions such as ``P>=0.9 [ F "goal" ]`` from data: yes, no, or not yet known."""
+"""Answers questions such as ``P>=0.9 [ F "goal" ]`` from data: yes, no, or inconclusive."""
 
 from __future__ import annotations
 
@@ -45,25 +45,46 @@ class Decision:
 
     def page(self) -> Page:
         """Return the answer and the certificate."""
-        return Page(self.sentence, inside=[self.certificate])
+        return Page(self.headline, inside=[self.certificate])
 
     __str__ = as_text
     _repr_html_ = as_html
 
     @property
-    def sentence(self) -> str:
-        """The answer in words: what was proved, of the policy given, of the recommended policy, or of all policies."""
-        return self._said(outward)
-
-    def _said(self, write: Callable[[float, int], str]) -> str:
-        """Return the answer with numbers as a function writes them, rounded to a side."""
+    def headline(self) -> str:
+        """The answer in one sentence: verdict, confidence, what was proved, and what was asked."""
         if not is_claim(self.certificate):
-            return "Not yet known: the data contradict the model, so nothing can be concluded from them."
+            return self.certificate.headline
+        write = partial(plain_number, is_probability=self.question.objective.cap == 1)
+        said, more = self._proved(write)
+        asked = write(float(self.question.number), 0)
+        sure = percent(self.certificate.confidence)
+        more = " More data may decide." if self.verdict == Verdict.INCONCLUSIVE else more
+        return f"{self.verdict.capitalize()} (confidence {sure}): {said}; {asked} was asked.{more}"
+
+    @property
+    def sentence(self) -> str:
+        """The answer with six digits, in the words that ``verify`` compares."""
+        if not is_claim(self.certificate):
+            return self.certificate.headline
+        confidence = f"with confidence {percent(self.certificate.confidence)}"
+        said, more = self._proved(outward)
+        if self.verdict == Verdict.INCONCLUSIVE:
+            return f"Inconclusive: {said}, {confidence}; more data may decide it."
+        if more:
+            return f"Yes, under the recommended policy: it has {self._reached(outward)}, {confidence}.{more}"
+        return f"{self.verdict.capitalize()}: {said}, {confidence}."
+
+    def _reached(self, write: Callable[[float, int], str]) -> str:
+        is_max = self.certificate.claim.direction == "max"
+        return f"at {'least' if is_max else 'most'} {write(self.certificate.claim.bound, -1 if is_max else 1)}"
+
+    def _proved(self, write: Callable[[float, int], str]) -> tuple[str, str]:
+        """Return what was proved, of the policy given, the recommended one, or all; and what else may be asked."""
         graph, is_max = self.certificate.policy.graph, self.certificate.claim.direction == "max"
         graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
         has_choices = graph.n_choices > graph.n_states
-        confidence = f"with confidence {percent(self.certificate.confidence)}"
-        reached = f"at {'least' if is_max else 'most'} {write(self.certificate.claim.bound, -1 if is_max else 1)}"
+        reached = self._reached(write)
         limit = write(self.limit, 1 if is_max else -1)
         found, other = (
             f"the recommended policy has {reached}",
@@ -75,20 +96,18 @@ class Decision:
             side, has = f"at {'most' if is_max else 'least'} {limit}", "this policy has" if is_given else "the value is"
             found, other, both = (f"{has} {each}" for each in (reached, side, f"{reached} and {side}"))
         if self.verdict == Verdict.INCONCLUSIVE:
-            return f"Not yet known: {both}, {confidence}; more data may decide it."
+            return both, ""
         is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
         if is_yes and of_all and has_choices and not is_given:  # PRISM asks this of all policies, and we of one
-            more = f"Other policies may do worse: ask {of_all} for all policies."
-            return f"Yes, under the recommended policy: it has {reached}, {confidence}. {more}"
+            return found, f" Other policies may do worse: ask {of_all} for all policies."
         said = found if is_yes != self.question.is_negated else other
-        right = "if the model is right, " if self.certificate.claim.is_after_runs else ""
-        return f"{'Yes' if is_yes else 'No'}: {right}{said}, {confidence}."
+        return f"{'if the model is right, ' if self.certificate.claim.is_after_runs else ''}{said}", ""
 
     @property
     def answered(self) -> Certificate:
         """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
-        plain = self._said(partial(plain_number, is_probability=self.question.objective.cap == 1))
-        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence, "plain": plain}
+        told = {"question": self.question.text, "verdict": str(self.verdict)}
+        told |= {"sentence": self.sentence, "plain": self.headline}
         return replace(self.certificate, comparison=replace(self.certificate.comparison, answer=told))
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +132,7 @@ def decide(
     precision: float = 1e-6,
     certificate: Certificate | None = None,
 ) -> Decision:
-    """Return whether some policy reaches a threshold, or a given one does: yes, no, or not yet known.
+    """Return whether some policy reaches a threshold, or a given one does: yes, no, or inconclusive.
 
     Yes, if the certified bound of the policy that was found reaches the threshold; no, if no policy reaches it at any
     parameters of the region, those with memory included. ``P<0.1`` without max or min asks for one policy, where PRISM

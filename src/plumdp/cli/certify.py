@@ -74,7 +74,7 @@ def certify(given: Options) -> int:
         if given.json:
             print_json([result.to_dict() for result in results], one=len(results) == 1)
         else:
-            print_results(results)
+            print_results(results, in_full=given.verbose > 0)
     finally:  # also if nobody reads on, as after head
         write_results(given, learned[0][0], [result.saved for result in results])
     return exit_code(results)
@@ -182,7 +182,7 @@ def _since(given: Options) -> int:
     if given.json:
         print_json([result.to_dict() for result in results], one=True)
     else:
-        print_results(results)
+        print_results(results, in_full=given.verbose > 0)
     return exit_code(results)
 
 
@@ -295,7 +295,7 @@ def net_benefit(given: Options) -> int:
 def _tell(given: Options, learned: Learned, found: Any, certificates: list[Certificate], more: Any = ()) -> int:
     """Print what was found, save its certificates if that is asked for, and return the exit code of these."""
     try:
-        print_decisions(found, more or [None] * len(found), as_json=given.json)
+        print_decisions(found, more or [None] * len(found), as_json=given.json, in_full=given.verbose > 0)
     finally:  # also if nobody reads on, as after head
         write_results(given, learned, [with_command(each) for each in certificates])
     return exit_code([Result(each) for each in certificates])

@@ -86,9 +86,9 @@ COMMANDS = {
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
         "plumdp certify model.prism log.csv --against practice",
-        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known. "
+        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or inconclusive. "
         "Ends with 0 if certified or yes, 1 if no, 3 if the "
-        "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
+        "data contradict the model, 4 if nothing is certified or inconclusive. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
         {
             "since": "Certify what holds if nothing has changed since a run or row, such as 'run 545', which you may "

@@ -254,7 +254,9 @@ class Options:
         "set", "--model-tolerance", "Largest total-variation error of every row of the model that the bounds "
         "tolerate, such as 0.01.", 0.0)
 
-    verbose: int = option("frame", "--verbose -v", "Print progress on standard error; -vv also prints times.", 0)
+    verbose: int = option(
+        "frame", "--verbose -v", "Print assumptions and methods in full, and progress on standard error; -vv also "
+        "prints times.", 0)
 # fmt: on
 
 

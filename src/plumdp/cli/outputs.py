@@ -105,7 +105,7 @@ def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -
         model = plumdp.exchange.interval_model(learned)
         claim = f"the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
         claim = "without a guarantee" if learned.bounds.guarantee == "none" else claim
-        claim = f"MODEL REJECTED: {learned.conflict}" if learned.conflict is not None else claim
+        claim = f"Model rejected: {learned.conflict}" if learned.conflict is not None else claim
         written.append(f"{write_model(model, given.output)}; {claim}")
     elif given.output is not None:
         written.append(write_policy(policy, given.output))

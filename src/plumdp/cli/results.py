@@ -19,6 +19,7 @@ from plumdp.base.edge import controlled
 from plumdp.base.errors import visible
 from plumdp.base.vocabulary import REJECTIONS, Standing, Status, Verdict
 from plumdp.cli.errors import command_line, in_command_line_words
+from plumdp.result.show import Page, as_text, shown
 
 if TYPE_CHECKING:
     from plumdp.certifying.constraints import Constrained
@@ -133,6 +134,7 @@ def print_decisions(
     more: Sequence[DecidingRuns | None],
     *,
     as_json: bool,
+    in_full: bool = False,
 ) -> None:
     """Print what is known of the better of two policies, each with the number of runs that would tell more."""
     pairs = list(zip(decisions, more, strict=True))
@@ -144,7 +146,7 @@ def print_decisions(
         return
     console = standard_output()
     for each, runs in pairs:
-        for line in (*str(each).split("\n"), *([] if runs is None else [runs.sentence])):
+        for line in (*as_text(each, in_full=in_full).split("\n"), *([] if runs is None else [runs.sentence])):
             console.print(_hanging(prose(line), console.width))
 
 
@@ -154,8 +156,8 @@ def _hanging(line: Text, width: int) -> Text:
     return Text(fill(line.plain, width, subsequent_indent=2 * indent * " ", break_on_hyphens=False))
 
 
-def print_results(results: Sequence[Result]) -> None:
-    """Print each result in full; those of a range in a table."""
+def print_results(results: Sequence[Result], *, in_full: bool = False) -> None:
+    """Print each result; those of a range in a table."""
     console = standard_output()
     if len({tuple(result.constants.items()) for result in results}) > 1:
         _print_range(console, results)
@@ -166,10 +168,10 @@ def print_results(results: Sequence[Result]) -> None:
         certificate = result.certificate
         style = "bold" if certificate.status == Status.CERTIFIED else "yellow"
         style = "bold red" if certificate.status in REJECTIONS else style
-        if result.answer is not None:
-            console.print(prose(result.answer.sentence, style="bold"))
-        console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))
-        console.print(grid(certificate.page().facts))
+        said = certificate.headline if result.answer is None else result.answer.headline
+        bracket = [] if result.answer is None else [("bracket", certificate.claim.bracket)]
+        console.print(prose(said, style=style))
+        console.print(grid([*bracket, *shown(certificate.page(), in_full=in_full)]))
 
 
 def _print_range(console: Console, results: Sequence[Result]) -> None:
@@ -185,8 +187,8 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
     share = percent(results[0].certificate.confidence)
     console.print(prose(f"Each row by itself with confidence {share}."))
-    facts = premises_of(result.certificate for result in results)
-    console.print(grid([fact for fact in facts if fact[0] in ("data", "assuming")]))
+    facts = [fact for fact in premises_of(each.certificate for each in results) if fact[0] in ("data", "assuming")]
+    console.print(grid(shown(Page("", facts=facts), in_full=False)))
 
 
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -217,8 +219,8 @@ def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str
     ]
     title = ", ".join([certificates[0].claim.objective, *(f"{name}={value}" for name, value in constants.items())])
     print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
-    facts = certificates[0].page().facts
-    console.print(grid([fact for fact in facts if fact[0] not in ("objective", "relaxation", "estimate", "width")]))
+    facts = shown(certificates[0].page(), in_full=False)
+    console.print(grid([fact for fact in facts if fact[0] not in ("query", "estimate", "width")]))
 
 
 def grid(facts: Sequence[tuple[str, str]]) -> Table:

@@ -23,7 +23,7 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share, favoured_parts
 from plumdp.base.linear_algebra import solve_nearly
-from plumdp.base.vocabulary import Guarantee
+from plumdp.base.vocabulary import Assumption, Group, Guarantee
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.cells import Cells
@@ -61,8 +61,10 @@ from plumdp.model.parametric import ParametricMDP
 _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
-PRESPECIFIED = "the objectives were chosen before looking at the data"
-_GIVEN = "you chose the policy before looking at these data (as you stated)"
+PRESPECIFIED = Assumption(
+    "the objectives were chosen before looking at the data", Group.PLAN, "the question was fixed before looking"
+)
+_GIVEN = Assumption("you chose the policy before looking at these data (as you stated)", Group.PLAN)
 _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40

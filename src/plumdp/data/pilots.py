@@ -9,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Assumption
 from plumdp.data.counts import (
     N_PILOTS,
     N_TABLE_PILOTS,
@@ -238,4 +239,4 @@ def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
     said = [pilot.rests_on] if pilot.rests_on else []
     if pilot.expected is not None and not pilot.is_planned:
         said.append(f"you expected {pilot.expected:,.10g} runs, or rows, before there were any")
-    return "; ".join([text, *said])
+    return Assumption("; ".join([text, *said]), brief="; ".join(said))  # the first part is a fact

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import ToTry
+from plumdp.base.vocabulary import Assumption, ToTry
 from plumdp.confidence.contrasts import Contrast
 from plumdp.data.quality import DataQuality
 from plumdp.fit.diagnosis import Examination, examine, first_of_best, in_words
@@ -187,11 +187,11 @@ class ModelCheck:
         if self.p_value is None:
             n_rows = self.data_quality.contradicting
             rows = "1 row of the data shows" if n_rows == 1 else f"{n_rows:,} rows of the data show"
-            return f"MODEL REJECTED: {rows} what the model says cannot happen."
+            return f"Model rejected: {rows} what the model says cannot happen."
         p_value = f"p = {outward(self.p_value, 1, 2).lower()}"
         share = percent(self.confidence)
         if self.is_contradicted:
-            return f"MODEL REJECTED with confidence {share} ({p_value}): no {self.unknown} explain the data."
+            return f"Model rejected with confidence {share} ({p_value}): no {self.unknown} explain the data."
         weak = f"{hidden(self.visible_error)} ({weak_evidence(self.p_value)})"
         return f"The data do not contradict the model at confidence {share}{weak}."
 
@@ -210,7 +210,7 @@ class ModelCheck:
         if self.memory:
             facts.append(("memory", self.memory))
         facts.append(("data", str(self.data_quality)))
-        facts += [("assuming", each) for each in self.assumptions]
+        facts += [("assuming", Assumption.of(each)) for each in self.assumptions]
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
         facts += [("residual", describe_residual(record)) for record in shown if record["evidence"] > _FAINT]
         return facts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumdp.base.vocabulary import Guarantee, NoContexts
+from plumdp.base.vocabulary import Assumption, Group, Guarantee, NoContexts
 from plumdp.confidence.likelihood import guarantee_of
 from plumdp.data.censoring import told
 from plumdp.data.counts import Sampling, TransitionCounts
@@ -26,7 +26,11 @@ from plumdp.result.rungs import Ground
 if TYPE_CHECKING:
     from plumdp.data.returns import Outcomes
 
-_MARKOV = "where a step leads depends only on the state and the action, both in the data and when the policy is used"
+_MARKOV = Assumption(
+    "where a step leads depends only on the state and the action, both in the data and when the policy is used",
+    Group.MODEL,
+    "the next state depends on state and action alone",
+)
 _NO_CONTEXTS: dict[NoContexts, str] = {
     "order": "the order of steps within runs is not known",
     "ties": "several rows of a run have one step",
@@ -38,29 +42,72 @@ _NO_CONTEXTS: dict[NoContexts, str] = {
     "pilot": "data were added whose first part is not known by what came before",
     "file": "the file of the counts is older than this test",
 }
-_STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"
-_CORRECT = "the model is correct for some values of its parameters"
-_TIED = "rows with the same name have the same probabilities, and the numbers you gave are correct"
-_TIED_BY_EXPRESSIONS = (
-    "rows with the same expressions or the same name have the same probabilities, the numbers you gave are correct, "
-    "and the parameters lie in their space"
+_STRUCTURE = Assumption(
+    f"the model has every transition that can happen, and {_MARKOV}",
+    Group.MODEL,
+    "it has every possible transition, and the next state depends on state and action alone",
 )
-_MEANS = "the mean reward of a step depends only on its state and action, not on where it leads or what came before"
-_CHOSEN = (
+_CORRECT = Assumption(
+    "the model is correct for some values of its parameters",
+    Group.MODEL,
+    "some parameter values are right",
+)
+_TIED = Assumption(
+    "rows with the same name have the same probabilities, and the numbers you gave are correct",
+    Group.MODEL,
+    "distributions of one name are the same, and the numbers you gave are right",
+)
+_TIED_BY_EXPRESSIONS = Assumption(
+    "rows with the same expressions or the same name have the same probabilities, the numbers you gave are correct, "
+    "and the parameters lie in their space",
+    Group.MODEL,
+    "distributions of one expression or name are the same, and numbers and space are right",
+)
+_MEANS = Assumption(
+    "the mean reward of a step depends only on its state and action, not on where it leads or what came before",
+    Group.MODEL,
+    "mean rewards depend on state and action alone",
+)
+_CHOSEN = Assumption(
     "the model (with parameters, ties and bins), the confidence and all other options were chosen before looking at "
-    "these data"
+    "these data",
+    Group.PLAN,
+    "model, options and confidence were fixed before looking",
 )
 _UNCONFOUNDED = "actions were chosen without knowing more about {} than the state tells (no unmeasured confounding)"
 _COMPLETE = "no step is missing because of its outcome{}"
 _READABLE = "whether a row of the log is readable does not depend on the outcome of a step{}"
-_ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
-_PLANNED = "you fixed the amount of data before looking at any; you may stop adding data whenever you like"
-_RUNS = "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
-_ALIKE = "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last"
+_ONCE = Assumption(
+    "no step is in the data twice, for instance in two overlapping files or under another run's name",
+    Group.DATA,
+    "no step is there twice",
+)
+_PLANNED = Assumption(
+    "you fixed the amount of data before looking at any; you may stop adding data whenever you like",
+    Group.PLAN,
+    "the amount of data was fixed before looking; you may stop adding data at any time",
+)
+_RUNS = Assumption(
+    "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went",
+    Group.DATA,
+    "runs came after the policy was fixed, each is there once, and none is missing because of how it went",
+)
+_ALIKE = Assumption(
+    "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last",
+    Group.DATA,
+    "runs are alike, and nothing changed from the first to the last",
+)
 _SAMPLED: dict[Sampling, str] = {
-    "independent": "you fixed the number of samples of each state and action before looking at any",
-    "trajectories": "runs are independent and follow one policy, and you fixed their number before looking at any",
-    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
+    "independent": Assumption(
+        "you fixed the number of samples of each state and action before looking at any", Group.PLAN
+    ),
+    "trajectories": Assumption(
+        "runs are independent and follow one policy, and you fixed their number before looking at any", Group.PLAN
+    ),
+    "adaptive": Assumption(
+        "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
+        Group.PLAN,
+    ),
 }
 _PLANNED_LOOKS = (
     "how many steps pass until the next observation, and what is done meanwhile, was decided by what observations had "
@@ -78,7 +125,11 @@ _PARTIAL_LOOKS = (
     "whether a unit has ended or not, or all are left out"
 )
 _BETWEEN = "between two observations each step takes the action of the first one wherever a state has several"
-_UNITS = "units (the runs of the log) move independently of each other"
+_UNITS = Assumption(
+    "units (the runs of the log) move independently of each other",
+    Group.DATA,
+    "units move independently of each other",
+)
 _BY_UNIT = "when a unit is looked at next was decided by what was seen of that unit, not of others"
 
 
@@ -110,7 +161,7 @@ def with_memory(assumptions: Sequence[str], counts: TransitionCounts, hidden: fl
         about = (
             f"tested, but memory that moves the answer by less than about {hidden:.2g} would hardly show: an estimate"
         )
-    return (f"{assumptions[0]} ({about})" if about else assumptions[0], *assumptions[1:])
+    return (Assumption.of(assumptions[0]).noting(about), *assumptions[1:])
 
 
 def assumptions_of_data(
@@ -156,20 +207,21 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
         yield f"every return lies between {outcomes.within[0]:g} and {outcomes.within[1]:g}"
     if runs.only_ordered:
         yield "the rows of each run follow one another in the order of their steps, and none is missing"
-    yield "a run stays in a state that the model says cannot be left"
+    yield Assumption("a run stays in a state that the model says cannot be left", Group.MODEL)
     n = int((~outcomes.is_complete).sum())
     if ground == Ground.LIFE_TABLE:
         cut = number_of(n, "run")
-        yield f"when runs are cut off has nothing to do with anything that happens in them (as you stated, of {cut})"
+        text = f"when runs are censored has nothing to do with anything that happens in them (as you stated, of {cut})"
+        yield Assumption(text, brief="censoring has nothing to do with what happens in runs")
     elif n:
-        yield f"{number_of(n, 'run')} ended too early and may have had any return that is still possible"
+        early = f"{number_of(n, 'run')} ended too early and may have had any return that is still possible"
+        yield Assumption(early, brief="")  # which the bounds allow for
 
 
 def _of_rows(model: ParametricMDP, model_tolerance: float) -> str:
     if not model.is_table:
-        return _CORRECT + (
-            f", up to {model_tolerance:g} for each state and action (in total variation)" if model_tolerance else ""
-        )
+        off = f", up to {model_tolerance:g} for each state and action (in total variation)" if model_tolerance else ""
+        return Assumption(f"{_CORRECT}{off}", Group.MODEL, f"{_CORRECT.brief}{off}")
     return _TIED if model.source is None else _TIED_BY_EXPRESSIONS
 
 
@@ -179,7 +231,8 @@ def _of_steps_out_of_table(model: ParametricMDP) -> Iterator[str]:
         if reward.out_of_table is not None:
             least, most = reward.out_of_table
             between = f"lies between {least:,g} and {most:,g}" if most < inf else f"is at least {least:,g}"
-            yield f'the reward "{name}" of a step in a state that the table does not have {between}'
+            text = f'the reward "{name}" of a step in a state that the table does not have {between}'
+            yield Assumption(text, Group.MODEL)
 
 
 def _of_sampling(counts: TransitionCounts, guarantee: Guarantee) -> Iterator[str]:
@@ -195,7 +248,7 @@ def _of_rewards(model: ParametricMDP) -> Iterator[str]:
         ends = dict.fromkeys((low, low + span) for low, span in zip(learned.low, learned.span, strict=True))
         ranges = listing([f"[{float(low):g}, {float(high):g}]" for low, high in ends])
         own = "its range, one of " if len(ends) > 1 else ""
-        yield f"every value of {name} lies in {own}{ranges}, also those that were not seen"
+        yield Assumption(f"every value of {name} lies in {own}{ranges}, also those that were not seen", Group.MODEL)
 
 
 def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
@@ -209,21 +262,22 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
     if not all(part.is_simulated for part in counts.parts):
         yield _ONCE
         if not model.graph.is_chain and model.gaps is None:  # what observations rest on says this, too
-            yield _UNCONFOUNDED.format(
-                "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
-            )
-        complete = _COMPLETE.format(" or its reward" if has_rewards else "")
+            of = "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
+            yield Assumption(_UNCONFOUNDED.format(of), brief="no unmeasured confounding")
+        complete = Assumption(_COMPLETE.format(" or its reward" if has_rewards else ""))
         notable = () if report is None else report.censored_runs.notable()
         known = "; ".join([ends] * bool(n_censored and not is_said) + ([told(notable)] if notable else []))
-        yield f"{complete} ({known})" if known else complete
+        yield complete.noting(known)
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming
     if report is not None and report.unreadable:
-        readable = _READABLE.format(" or its reward" if has_rewards else "")
-        yield f"{readable} ({_left_out(report.unreadable)})"
+        readable = Assumption(
+            _READABLE.format(" or its reward" if has_rewards else ""), brief="none is unreadable because of it"
+        )
+        yield readable.noting(_left_out(report.unreadable))
 
 
 def _left_out(n: int) -> str:

@@ -10,7 +10,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.kinds import Kinds
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import Trait
+from plumdp.base.vocabulary import Assumption, Trait
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers
 from plumdp.confidence.likelihood import uses_cells
@@ -196,12 +196,13 @@ def _rests_on(found: Evidence, counts: TransitionCounts) -> tuple[str, ...]:
     if pilot is None:
         return said
     placed = pilot_assumption(pilot)
-    said = said or ((f"for the test of the model: {placed}",) if placed else ())
+    said = said or ((Assumption(f"for the test of the model: {placed}", brief=pilot.rests_on),) if placed else ())
     needed = (
         [] if time is None or not time.ends else [pilot.rests_on, *((ADDED, time.rests_on) if time.rests_on else ())]
     )
     new = [text for text in needed if text and not any(text in each for each in (*said, *needed[:1]) if each != text)]
-    return (*said, f"for the test of the model: {'; '.join(new)}") if new else said
+    more = Assumption(f"for the test of the model: {'; '.join(new)}", brief="; ".join(new))
+    return (*said, more) if new else said
 
 
 def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:

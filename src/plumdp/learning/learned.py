@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import takes_first
-from plumdp.base.vocabulary import parts_in
+from plumdp.base.vocabulary import Assumption, parts_in
 from plumdp.confidence.bets import Direction, Directions
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -163,7 +163,7 @@ class Learned:
     def premises(self) -> list[tuple[str, str]]:
         """Return the data, with rows that were left out, and all assumptions: labels and texts."""
         data = str(DataQuality(self.counts.total, self.counts.report))
-        return [("data", data), *(("assuming", each) for each in self.assumptions)]
+        return [("data", data), *(("assuming", Assumption.of(each)) for each in self.assumptions)]
 
     @property
     def visible_error(self) -> float | None:

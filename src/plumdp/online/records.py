@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, fault_of
 from plumdp.base.json_values import parsed
+from plumdp.base.vocabulary import Assumption
 from plumdp.model.objectives import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import as_objective
@@ -66,7 +67,7 @@ class OnlineRun:
         ]
         headline = f"{self.objective} ({number_of(len(self.records), 'record')}, confidence {self.confidence:.10g})"
         header, facts = ("episodes", "certified", "no policy is better", "status"), self.assumptions
-        return Page(headline, header=header, rows=rows, facts=[("assuming", each) for each in facts])
+        return Page(headline, header=header, rows=rows, facts=[("assuming", Assumption.of(each)) for each in facts])
 
     SCHEMA: ClassVar[str] = SCHEMA
     TOLD: ClassVar[str] = "objective direction confidence assumptions records"

@@ -176,8 +176,8 @@ def _rests_on(certificate: Certificate) -> list[str]:
         left_out = f"; {number_of(rejected, 'row')} of the log could not be used" if rejected else ""
         points.append(f"Data: {number_of(quality.steps, 'step')} of the system{left_out}.")
     facts = dict(certificate.page().facts)
-    if "out_of_table" in facts:
-        points.append(sentence(facts["out_of_table"]))
+    if "out of table" in facts:
+        points.append(sentence(facts["out of table"]))
     unknown = [name for name, _ in zip(certificate.rests_on.parameters, range(4), strict=False)]
     more = len(certificate.rests_on.parameters) - len(unknown)
     if unknown:
@@ -244,12 +244,12 @@ _LOOKS = {
 
 
 _UNDECIDED = _Look(
-    "vacuous", "–", "Not yet known which policy is better", "These bounds are on the value of one policy alone."
+    "vacuous", "–", "Inconclusive which policy is better", "These bounds are on the value of one policy alone."
 )
 
 
 _WITHDRAWN = _Look("contradicted", "✗", "Withdrawn", "As it was certified.", "do not rely on this certificate")
-_NO_BEST = _Look("vacuous", "–", "Not yet known which policy is best")
+_NO_BEST = _Look("vacuous", "–", "Inconclusive which policy is best")
 _ONE_FOUND = _Look("vacuous", "–", "Nothing to compare", warning="one policy was found")
 
 

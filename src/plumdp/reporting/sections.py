@@ -128,7 +128,8 @@ _LONG = 20  # rows of a table that can be searched
 
 def methods(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the section on methods: bounds with all digits, and the parts of the error."""
-    facts = dict(certificate.page().facts)
+    page = certificate.page()
+    facts = dict([*page.facts, *page.details])
     if not certificate.claim.claims_bounds:
         return None
     points = [
@@ -142,7 +143,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         f"Confidence set: {facts['confidence set']}.",
         f"Relaxation: {facts['relaxation']}.",
     ]
-    points += [f"Left the table: {facts['out_of_table']}."] if "out_of_table" in facts else []
+    points += [f"Left the table: {facts['out of table']}."] if "out of table" in facts else []
     if "jointly" in facts:
         points.append(f"This certificate {facts['jointly']}.")
     rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.how.budget]

@@ -10,7 +10,7 @@ from plumdp.base.json_values import digest, json_value
 from plumdp.base.vocabulary import Status
 from plumdp.model.text import one_line
 from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
-from plumdp.result.facts import facts, premises
+from plumdp.result.facts import details, facts, premises
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
 
@@ -60,8 +60,10 @@ class Certificate:
 
     @property
     def headline(self) -> str:
-        """The claim in one sentence."""
-        return self.claim.headline
+        """The claim in one sentence: verdict, policy, what the question asks, how much, and how sure."""
+        options = self.how.options
+        given = "this policy" if options.get("policy") == "given" else "the recommended policy"
+        return self.claim.headline("current practice" if options.get("practice") else given)
 
     def __repr__(self) -> str:
         claim, (low, high) = self.claim, self.claim.printed_bounds
@@ -74,7 +76,13 @@ class Certificate:
             [Page(f"what the error of {100 * (1 - self.confidence):.6g} % is spent on", facts=spent)] if spent else []
         )
         told = facts(self.claim, self.how, self.rests_on, self.beside, self.comparison)
-        return Page(self.headline, facts=told, folded=budget, picture=self._picture)
+        return Page(
+            self.headline,
+            facts=told,
+            details=details(self.claim, self.how, self.beside),
+            folded=budget,
+            picture=self._picture,
+        )
 
     __str__ = as_text
     _repr_html_ = as_html

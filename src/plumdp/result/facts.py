@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumdp.base.vocabulary import RELAXATION_WORDS, Status, findings_in
+from plumdp.base.vocabulary import REJECTIONS, RELAXATION_WORDS, Assumption, Status, findings_in
+from plumdp.model.language.words import is_probability
 from plumdp.model.text import listing
 from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
-from plumdp.result.printing import GUARANTEES, approximately, outward, shares, verdict_on_model
+from plumdp.result.printing import (
+    DOUBT,
+    GUARANTEES,
+    approximately,
+    bracket,
+    outward,
+    plain_number,
+    shares,
+    verdict_on_model,
+)
 from plumdp.result.rungs import Ground, Rung
 from plumdp.result.show import Fact
 
+_PARTS = {"remainder": "approximation error"}
 _WORDS: dict[str, str] = {**RELAXATION_WORDS, "untied": "without the expressions"}
 _OF_TABLES = {
     "interval": "each row within its intervals",
@@ -22,14 +33,10 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     """Return the facts behind a claim, those of every claim from the same data among them."""
     report = None if rests_on.data_quality is None else rests_on.data_quality.report
     left = f"{report.departures}; bounds take the worst and the best" if report and report.out_of_table else ""
-    found = [*([("out_of_table", left)] if left else []), ("objective", claim.objective)]
+    found = [*([("out of table", left)] if left else []), ("query", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
     found += rung_facts(claim.rungs)
-    found += [
-        ("relaxation", _relaxation_in_words(how)),
-        ("confidence set", f"{how.confidence_set}; {GUARANTEES[claim.guarantee]}"),
-    ]
     if how.not_in_likelihood:
         tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
         found.append(("likelihood", f"ignores {how.not_in_likelihood}; {tighter}"))
@@ -42,29 +49,39 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     if rests_on.model_tolerance:
         found.append(
             (
-                "model_tolerance",
+                "model tolerance",
                 f"the bounds allow for rows that are off by {rests_on.model_tolerance:g} in total variation",
             )
         )
     if rests_on.parameters:
         boxes = rests_on.parameters.items()
-        box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
+        box = listing([f"{name} {bracket(*ends)}" for name, ends in boxes])
         found.append(("parameters", box))
     if beside.estimated_value is not None and not rests_on.absence:
-        point = listing([f"{name} = {value:.6g}" for name, value in beside.estimate.items()])
-        where = f"at the most likely {point}" if point else "by what was seen"
-        found.append(("estimate", f"about {beside.estimated_value:.6g} {where} (not a bound)"))
+        point = listing([f"{name} {value:.3g}" for name, value in beside.estimate.items()])
+        where = f"at the most likely parameters ({point})" if point else "by what was seen"
+        value = plain_number(beside.estimated_value, 0, is_probability=is_probability(claim.objective))
+        found.append(("estimate", f"{value} {where}"))
     if beside.approximate is not None and not rests_on.absence:
-        found.append(("approximately", approximately(beside.approximate)))
-    is_of_model = claim.ground == Ground.ROWS
-    if is_of_model and (parts := ", ".join(f"{share} {name}" for name, share in shares(beside.gap))):
-        found.append(("width", f"{outward(claim.upper - claim.lower, 1, 3)}: {parts}"))
-    if how.narrower and is_of_model:
-        found.append(("narrower", how.to_narrow))
-    found += premises(claim, rests_on, beside, comparison)
+        found.append(
+            ("not certified", approximately(beside.approximate, is_probability=is_probability(claim.objective)))
+        )
+    if how.narrower and claim.ground == Ground.ROWS:
+        found.append(("to narrow it", "".join(map(str, how.narrower))))
     if how.solver != "converged":
         found.append(("solver", how.solver))
-    return found
+    return found + premises(claim, rests_on, beside, comparison)
+
+
+def details(claim: Claim, how: How, beside: Beside) -> list[Fact]:
+    """Return how the bounds were proved, if any are claimed: what a page has besides, and a short text leaves out."""
+    if not claim.claims_bounds:
+        return []
+    proved = f"{how.confidence_set}; {GUARANTEES[claim.guarantee]}"
+    parts = ", ".join(f"{share} {_PARTS.get(name, name)}" for name, share in shares(beside.gap))
+    width = outward(claim.upper - claim.lower, 1, 3)
+    made_of = [("width", f"{width}: {parts}")] if claim.ground == Ground.ROWS and parts else []
+    return [("relaxation", _relaxation_in_words(how)), ("confidence set", proved), *made_of]
 
 
 def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
@@ -76,11 +93,11 @@ def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Compar
     if rests_on.data_quality is not None:
         found.append(("data", str(rests_on.data_quality)))
     if beside.p_value is not None:
-        found.append(("model test", "".join(verdict(claim, rests_on, beside))))
-    if claim.reason not in claim.headline:
+        found.append(("model test", _test(claim, rests_on, beside)))
+    if claim.reason not in claim.headline():
         found += [("because" if not i else "", text) for i, text in enumerate(findings_in(claim.reason))]
     more = comparison.difference.get("assuming", ())
-    found += [("assuming", each) for each in (*rests_on.assumptions, *more)]
+    found += [("assuming", Assumption.of(each)) for each in (*rests_on.assumptions, *more)]
     others = (rung for rung in claim.rungs if rung.ground != claim.ground and rung.is_claim)
     return found + [(_NAMES[rung.ground][1], each) for rung in others for each in rung.premises]
 
@@ -118,6 +135,18 @@ def verdict(claim: Claim, rests_on: RestsOn, beside: Beside) -> tuple[str, str]:
         return "" if beside.p_value is None else "nothing was tested, as there are no data", ""
     error, status = 1 - claim.confidence, claim.rungs[-1].status if claim.rungs else claim.status
     return verdict_on_model(beside.p_value, status, error, rests_on.model_tolerance, beside.visible_error)
+
+
+def _test(claim: Claim, rests_on: RestsOn, beside: Beside) -> str:
+    """Return what the test of the model says, in a line."""
+    status = claim.rungs[-1].status if claim.rungs else claim.status
+    is_passed = beside.p_value is not None and beside.p_value > DOUBT and status not in REJECTIONS
+    if not is_passed or rests_on.absence or rests_on.model_tolerance:
+        return "".join(verdict(claim, rests_on, beside))
+    error, seen = beside.visible_error, "in the most visited distribution would hardly show"
+    return f"passed (p = {outward(beside.p_value or 0.0, 1, 2)})" + (
+        "" if error is None else f"; an error below about {error:.2g} {seen}"
+    )
 
 
 def _relaxation_in_words(how: How) -> str:

@@ -19,7 +19,7 @@ GUARANTEES = {
 _FEW = 3  # digits of a number in a sentence
 _PER_MILLION, _ONE_MILLIONTH = 1e-3, 1e-6  # probabilities below are out of a million, or of a power of ten
 _NEARLY = 0.01  # probabilities that are closer to one have digits of what is missing
-_DOUBT = 0.05  # smaller p-values are worth a word
+DOUBT = 0.05  # smaller p-values are worth a word
 
 
 def outward(value: float, side: int, digits: int = 6) -> str:
@@ -48,6 +48,21 @@ def plain_bounds(lower: float, upper: float, *, is_probability: bool) -> tuple[s
     smallest = _ONE_MILLIONTH if upper >= _PER_MILLION else _PER_MILLION  # in per cent, as the upper bound is
     low = plain_number(lower, -1, is_probability=is_probability, digits=digits, smallest=smallest)
     return low, plain_number(upper, 1, is_probability=is_probability, digits=digits)
+
+
+def bracket(lower: float, upper: float, unit: str = "", *, is_probability: bool = False) -> str:
+    """Return both bounds in words, rounded outward, with as many digits as tell them apart.
+
+    >>> bracket(0.2831, 0.2952, is_probability=True), bracket(3, float("inf"), "€"), bracket(0, 0)
+    ('28.3 % to 29.6 %', 'at least 3 €', '0')
+    """
+    low, high = plain_bounds(lower, upper, is_probability=is_probability)
+    both = low if low == high else f"{low} to {high}"
+    if lower < upper == float("inf"):
+        both = f"at least {low}" if isfinite(lower) else "unbounded"
+    elif lower == -float("inf") < upper:
+        both = f"at most {high}"
+    return f"{both} {unit}".rstrip()
 
 
 def plain_number(
@@ -129,9 +144,9 @@ def verdict_on_model(
     if model_tolerance and p_value <= error:
         return "no parameters explain the data", f" ({text}); the bounds allow for rows that are off{untested}"
     if status == Status.REJECTED:
-        unseen = ", though no test of a row or a drift shows it" if p_value > _DOUBT else ""
+        unseen = ", though no test of a row or a drift shows it" if p_value > DOUBT else ""
         return f"no parameters explain the data{unseen}", f" ({text})"
-    if p_value <= _DOUBT:
+    if p_value <= DOUBT:
         look = "but not enough to reject it; plumdp check-model says where to look"
         return "some doubt whether the model is right", f" ({text}), {look}{untested if model_tolerance else ''}"
     sign = f"the data show no sign that the model is wrong{hidden(visible_error)}"
@@ -160,14 +175,15 @@ def weak_evidence(p_value: float) -> str:
     return f"{text}: no evidence against it, by a test that is valid at any time" if text == "p = 1" else text
 
 
-def approximately(interval: tuple[float, float]) -> str:
+def approximately(interval: tuple[float, float], *, is_probability: bool = False) -> str:
     """Return the usual approximate interval in words, with as many digits as its width tells apart.
 
     >>> approximately((0.28431234, 0.29387654))
-    '0.2843 to 0.2939 by the usual normal approximation (unproved)'
+    '0.2843 to 0.2939 by the normal approximation'
     """
-    low, high = interval
+    low, high = (100 * end for end in interval) if is_probability else interval
     width = high - low
     places = 1 - floor(log10(width)) if width > 0 else 6
     ends = [f"{round(end, places):.{max(places, 0)}f}" for end in interval]
-    return f"{' to '.join(ends)} by the usual normal approximation (unproved)"
+    sign = " %" if is_probability else ""
+    return f"{ends[0]}{sign} to {ends[1]}{sign} by the normal approximation"

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from plumdp.base.json_values import json_value
+from plumdp.base.vocabulary import Assumption, Group
 from plumdp.model.language.words import is_probability
 from plumdp.model.text import html_table
 from plumdp.result.printing import plain_bounds, plain_number
@@ -27,6 +28,7 @@ class Page:
     rows: Sequence[Sequence[str]] = ()
     inside: Sequence[Shown] = ()  # results that it is made of
     facts: Sequence[Fact] = ()  # what it rests on
+    details: Sequence[Fact] = ()  # how it was found, which a text leaves out unless it is in full
     folded: Sequence[Shown] = ()  # what a page shows on demand, and a text leaves out
     picture: str = ""  # as SVG, which a text leaves out
 
@@ -49,8 +51,8 @@ class Told(Protocol):
     TOLD: ClassVar[str]
 
 
-def as_text(result: Shown) -> str:
-    """Return a result as lines of text.
+def as_text(result: Shown, *, in_full: bool = False) -> str:
+    """Return a result as lines of text, with assumptions by group in three lines unless it is in full.
 
     >>> print(as_text(Page("It rains.", ["here: 1 mm"], facts=[("data", "12 drops")])))
     It rains.
@@ -62,7 +64,20 @@ def as_text(result: Shown) -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     below = [f"  {line}" for line in (*page.points, *lines)]
-    return "\n".join([page.headline, *below, *map(as_text, page.inside), *fact_lines(page.facts)])
+    inside = [as_text(each, in_full=in_full) for each in page.inside]
+    return "\n".join([page.headline, *below, *inside, *fact_lines(shown(page, in_full=in_full))])
+
+
+def shown(page: Page, *, in_full: bool) -> list[Fact]:
+    """Return the facts of a page, with assumptions by group in three lines, or each in full after the details."""
+    assumed = [text for _, text in page.facts if isinstance(text, Assumption)]
+    others = [fact for fact in page.facts if not isinstance(fact[1], Assumption)]
+    if in_full:
+        return [*others, *page.details, *((f"assuming {each.group}", each) for each in dict.fromkeys(assumed))]
+    of_group = {
+        group: [*dict.fromkeys(each.brief for each in assumed if each.group == group and each.brief)] for group in Group
+    }
+    return [*others, *((f"valid if {group}", "; ".join(each)) for group, each in of_group.items() if each)]
 
 
 def fact_lines(facts: Sequence[Fact]) -> list[str]:
@@ -92,7 +107,7 @@ def as_html(result: Shown) -> str:
             f"<ul>{points}</ul>" if points else "",
             table,
             *map(as_html, page.inside),
-            html_table(page.facts) if page.facts else "",
+            html_table(shown(page, in_full=True)) if page.facts else "",
             folded,
         ]
     )

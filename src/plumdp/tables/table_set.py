@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_parts
 from plumdp.base.errors import UNSAID, WhyNot
-from plumdp.base.vocabulary import Guarantee
+from plumdp.base.vocabulary import Assumption, Group, Guarantee
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import PRESPECIFIED, guarantee_of
 from plumdp.confidence.sets import MEMORY, NOT_PRESPECIFIED, OF_SET, TESTS, Constraint, Counted, Evidence, graph_alone
@@ -35,7 +35,10 @@ from plumdp.tables.intervals import table_intervals
 from plumdp.tables.values import estimate_value, value_bounds
 
 _BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
-_GIVEN = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
+_GIVEN = Assumption(
+    "you chose the policy before looking at these data, or from those before the first bets only (as you stated)",
+    Group.PLAN,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Censoring, LogForm, Steps
+from plumdp.base.vocabulary import Assumption, Censoring, LogForm, Steps
 from plumdp.data.duckdb_tables import is_data
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.open_logs import is_paths
@@ -134,7 +134,7 @@ class Fleet:
             facts += (
                 [(words, f"{number_of(len(some), 'unit')}, the first {some[0].name}: {some[0].words}")] if some else []
             )
-        return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
+        return Page(self.sentence, facts=[*facts, *(("assuming", Assumption.of(each)) for each in self.assumptions)])
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(self.units), "unit"), f"{len(self.named):,} named")

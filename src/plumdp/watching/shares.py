@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.vocabulary import Assumption
 from plumdp.confidence.binomial import clopper_pearson
 from plumdp.learning.methods import error_of
 from plumdp.model.text import number_of
@@ -51,7 +52,9 @@ class ShareWorse:
     def page(self) -> Page:
         """Return the bound, and what it rests on."""
         seen = f"{self.n_worse:,} of {number_of(self.n_units, 'certificate')} do not exclude such a value"
-        return Page(self.sentence, facts=[("seen", seen), *(("assuming", each) for each in self.assumptions)])
+        return Page(
+            self.sentence, facts=[("seen", seen), *(("assuming", Assumption.of(each)) for each in self.assumptions)]
+        )
 
     SCHEMA: ClassVar[str] = "plumdp/share/1"
     TOLD: ClassVar[str] = "share than direction n_worse n_units confidence sentence assumptions"

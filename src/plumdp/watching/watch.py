@@ -22,7 +22,7 @@ from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Censoring, Guarantee, LogForm, Steps, parts_in
+from plumdp.base.vocabulary import Assumption, Censoring, Guarantee, LogForm, Steps, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -199,7 +199,7 @@ class Watch:
         """The result in one sentence."""
         parts, last = number_of(self.n_parts, "part"), f", the last one {self.state.last}" if self.n_parts else ""
         if self.state.contradicting:
-            return f"MODEL REJECTED: {self.state.contradicting} shows what the model says cannot happen."
+            return f"Model rejected: {self.state.contradicting} shows what the model says cannot happen."
         if not self.state.open_alarms:
             before = f" since that of {self.alarms[-1].part} was acknowledged;" if self.alarms else " in"
             return f"No alarm{before} {parts}{last}."
@@ -220,7 +220,7 @@ class Watch:
         facts += [("left out", f"{number_of(self.state.n_before, 'part')}, as the certificate was made from them")][
             : self.state.n_before
         ]
-        return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
+        return Page(self.sentence, facts=[*facts, *(("assuming", Assumption.of(each)) for each in self.assumptions)])
 
     def facts_with(self, now: Certificate | None) -> list[Fact]:
         """Return all facts, with those of a certificate about now; what is assumed comes last."""
@@ -229,7 +229,7 @@ class Watch:
         if now is not None:
             premise, *said = parts_in(now.rests_on.assumptions[0])
             about = [("now", f"If {premise}: {now.headline}"), ("", "; ".join(said))]
-            more = [("assuming", each) for each in now.rests_on.assumptions[1:]]
+            more = [("assuming", Assumption.of(each)) for each in now.rests_on.assumptions[1:]]
         assuming = [fact for fact in facts if fact[0] == "assuming"]
         return [*(fact for fact in facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
 
