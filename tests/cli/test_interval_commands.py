@@ -71,7 +71,7 @@ def test_a_threshold_is_answered_with_an_exit_code(run, number, verdict, expecte
     code, out, _ = run("solve", "robot.drn", "-p", f'P>={number} [ F "goal" ]', "--json")
     facts = json.loads(out)
     if expected is None:  # 0.3 is within the rounding of the bounds
-        assert (facts["verdict"], code) in (("yes", 0), ("unknown", 4))
+        assert (facts["verdict"], code) in (("yes", 0), ("inconclusive", 4))
     else:
         assert (facts["verdict"], code) == (verdict, expected)
 
@@ -176,13 +176,13 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     low, high = (json.loads(out)[name] for name in ("lower", "upper"))
     assert code == 0
     assert 10 < low < high < 11
-    for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), ((low + high) / 2, 4, "unknown")):
+    for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), ((low + high) / 2, 4, "inconclusive")):
         asked = ["-p", f'R{{"money"}}>={number} [ F "end" ]', "--json"]
         code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
         assert (code, json.loads(out)["verdict"]) == (expected, verdict)
         assert "this policy has at " in json.loads(out)["sentence"]
     run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", "-o", "mixed", *asked)
-    assert json.loads((folder / "mixed" / "certificate.json").read_text())["answer"]["verdict"] == "unknown"
+    assert json.loads((folder / "mixed" / "certificate.json").read_text())["answer"]["verdict"] == "inconclusive"
     code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed/policy.csv", "--json")
     assert [json.loads(out)[name] for name in ("lower", "upper")] == [low, high]
 

@@ -49,7 +49,7 @@ ANSWER = {
             "required": ["question", "verdict", "sentence", "limit"],
             "properties": {
                 "question": TEXT,
-                "verdict": {"enum": ["yes", "no", "unknown"]},
+                "verdict": {"enum": ["yes", "no", "inconclusive"]},
                 "sentence": TEXT,
                 "limit": BOUND,
             },

@@ -127,7 +127,7 @@ def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, ope
     asked = run("certify", "mine.py:model", "log.parquet", "-p", text, "--json")
     read = json.loads(asked.out)
     assert asked.code == code
-    assert read["verdict"] == {0: "yes", 1: "no", 4: "unknown"}[code]
+    assert read["verdict"] == {0: "yes", 1: "no", 4: "inconclusive"}[code]
     assert (read["question"], read["schema"]) == (text, "plumdp/certificate/1")
 
 
@@ -180,7 +180,7 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
     asked = [option for number in (0.5, 0.83, 0.99) for option in ("-p", f'P>={number} [ F<=8 "goal" ]')]
     ended = run("certify", "mine.py:model", "log.parquet", *asked, "--json")
     found = json.loads(ended.out)
-    assert [each["verdict"] for each in found] == ["yes", "unknown", "no"]
+    assert [each["verdict"] for each in found] == ["yes", "inconclusive", "no"]
     assert len({each["lower"] for each in found}) == 1
     assert ended.code == 1
 

@@ -214,11 +214,11 @@ def test_a_question_about_a_policy_is_answered_by_its_own_bounds(one_throw, dire
     certificate = pl.conclude(one_throw, 'Pmax=? [ F "goal" ]', policy="a")
     low, high = certificate.lower, certificate.upper
     assert 0.2 < low < 0.3 < high < pl.conclude(one_throw, 'Pmax=? [ F "goal" ]').lower - 0.05
-    cases = (low - 0.01, "yes", "no"), (high + 0.01, "no", "yes"), ((low + high) / 2, "unknown", "unknown")
+    cases = (low - 0.01, "yes", "no"), (high + 0.01, "no", "yes"), ((low + high) / 2, "inconclusive", "inconclusive")
     said = {
         "yes": "Yes: this policy has at ",
         "no": "No: this policy has at ",
-        "unknown": "Inconclusive: this policy ",
+        "inconclusive": "Inconclusive: this policy ",
     }
     for number, of_least, of_most in cases:
         for comparison, verdict in ((">=", of_least), (">", of_least), ("<=", of_most), ("<", of_most)):
