@@ -176,7 +176,8 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     low, high = (json.loads(out)[name] for name in ("lower", "upper"))
     assert code == 0
     assert 10 < low < high < 11
-    for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), ((low + high) / 2, 4, "inconclusive")):
+    middle = (low + high) / 2, 4, "inconclusive"
+    for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), middle):
         asked = ["-p", f'R{{"money"}}>={number} [ F "end" ]', "--json"]
         code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
         assert (code, json.loads(out)["verdict"]) == (expected, verdict)

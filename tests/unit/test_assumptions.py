@@ -26,6 +26,7 @@ from plumdp.data import log_pilots
 from plumdp.learning import assumptions
 from plumdp.online.records import OnlineRun
 from plumdp.reporting.read import explain_result
+from plumdp.result.show import Page, as_text
 
 GOAL, COST = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'
@@ -201,11 +202,11 @@ def require_needed(printed, now, where):
 
 
 def of_text(text):
-    return [line.strip() for line in re.findall(r"^ *assuming \w+  +(.*)$", text, re.MULTILINE)]
+    return [line.strip() for line in re.findall(r"^ *assuming(?: model| data| plan)?  +(.*)$", text, re.MULTILINE)]
 
 
 def of_html(page):
-    return [unescape(each) for each in re.findall(r"<td[^>]*>assuming \w+</td><td[^>]*>(.*?)</td>", page)]
+    return [unescape(each) for each in re.findall(r"<td[^>]*>assuming(?: \w+)?</td><td[^>]*>(.*?)</td>", page)]
 
 
 def of_report(page):
@@ -222,7 +223,9 @@ def renderings(result):
     """Return the assumptions that a result has in text, in a notebook and as JSON."""
     several = list(result) if isinstance(result, list) else [result]
     return {
-        "text": of_text("\n".join(map(str, several))),
+        "text": of_text(
+            "\n".join(as_text(each, in_full=True) if hasattr(each, "page") else str(each) for each in several)
+        ),
         "html": of_html(result._repr_html_()),
         "json": [text for each in several for text in of_json(each.to_dict())],
     }
@@ -305,7 +308,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
 
 
 def differences_print_none(monkeypatch):
-    monkeypatch.setattr(Difference, "__str__", lambda self: self.headline)
+    monkeypatch.setattr(Difference, "page", lambda self: Page(self.headline))
 
 
 def practice_is_not_said_to_be_an_estimate(monkeypatch):
@@ -431,7 +434,7 @@ def test_every_command_prints_what_its_claims_rest_on(files, monkeypatch, comman
     monkeypatch.setenv("COLUMNS", "9999")
     arguments, more = asked
     now = {"given", "copies", "unreadable", *more.split()}
-    ended = plumdp(command, *LEARNED, *arguments)
+    ended = plumdp(command, *LEARNED, *arguments, "--verbose")
     assert ended.code in (0, 1, 4), ended.err
     require_needed(of_text(ended.out), now, "text")
     content = json.loads(plumdp(command, *LEARNED, *arguments, "--json").out)

@@ -165,7 +165,7 @@ def _compare(given: Options) -> int:
         print_json([result.to_dict() for result in results])
     else:
         for one, certificates in compared:
-            print_comparison(certificates, one.constant)
+            print_comparison(certificates, one.constant, in_full=given.verbose > 0)
     contradicted = EXIT_CODES[Status.REJECTED]
     return contradicted if exit_code(results) == contradicted else 0
 

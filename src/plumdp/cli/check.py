@@ -28,6 +28,7 @@ from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose,
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.check import summarise
 from plumdp.model.text import cut, listing, number_of
+from plumdp.result.show import Page, shown
 
 
 def info(given: Options) -> None:
@@ -134,15 +135,16 @@ def check_model(given: Options) -> int:
     if given.json:
         print_json([check.to_dict()], one=True)
     else:
-        _print(check)
+        _print(check, in_full=given.verbose > 0)
     return EXIT_CODES[Status.REJECTED] if check.is_contradicted else 0
 
 
-def _print(check: ModelCheck) -> None:
+def _print(check: ModelCheck, *, in_full: bool) -> None:
     console = standard_output()
     console.print(prose(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
-    console.print(grid([fact for fact in check.facts() if fact[0] != "residual" or is_narrow]))
+    told = Page("", facts=[fact for fact in check.facts() if fact[0] != "residual" or is_narrow])
+    console.print(grid(shown(told, in_full=in_full)))
     if check.is_contradicted and check.residuals and not is_narrow:
         console.print(_residuals(check))
 

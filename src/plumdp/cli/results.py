@@ -160,7 +160,7 @@ def print_results(results: Sequence[Result], *, in_full: bool = False) -> None:
     """Print each result; those of a range in a table."""
     console = standard_output()
     if len({tuple(result.constants.items()) for result in results}) > 1:
-        _print_range(console, results)
+        _print_range(console, results, in_full=in_full)
         return
     for number, result in enumerate(results):
         if number:
@@ -174,7 +174,7 @@ def print_results(results: Sequence[Result], *, in_full: bool = False) -> None:
         console.print(grid([*bracket, *shown(certificate.page(), in_full=in_full)]))
 
 
-def _print_range(console: Console, results: Sequence[Result]) -> None:
+def _print_range(console: Console, results: Sequence[Result], *, in_full: bool) -> None:
     from plumdp.result.certificate import premises_of
     from plumdp.result.printing import percent
 
@@ -188,7 +188,7 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
     share = percent(results[0].certificate.confidence)
     console.print(prose(f"Each row by itself with confidence {share}."))
     facts = [fact for fact in premises_of(each.certificate for each in results) if fact[0] in ("data", "assuming")]
-    console.print(grid(shown(Page("", facts=facts), in_full=False)))
+    console.print(grid(shown(Page("", facts=facts), in_full=in_full)))
 
 
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -210,7 +210,9 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(table)
 
 
-def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str, str]) -> None:
+def print_comparison(
+    certificates: Sequence[Certificate], constants: Mapping[str, str], *, in_full: bool = False
+) -> None:
     """Print what each relaxation certifies, and what all of them rest on."""
     console = standard_output()
     rows = [
@@ -219,8 +221,8 @@ def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str
     ]
     title = ", ".join([certificates[0].claim.objective, *(f"{name}={value}" for name, value in constants.items())])
     print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
-    facts = shown(certificates[0].page(), in_full=False)
-    console.print(grid([fact for fact in facts if fact[0] not in ("query", "estimate", "width")]))
+    facts = shown(certificates[0].page(), in_full=in_full)
+    console.print(grid([fact for fact in facts if fact[0] not in ("query", "relaxation", "estimate", "width")]))
 
 
 def grid(facts: Sequence[tuple[str, str]]) -> Table:

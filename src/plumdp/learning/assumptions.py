@@ -45,7 +45,7 @@ _NO_CONTEXTS: dict[NoContexts, str] = {
 _STRUCTURE = Assumption(
     f"the model has every transition that can happen, and {_MARKOV}",
     Group.MODEL,
-    "it has every possible transition, and the next state depends on state and action alone",
+    "it has every possible transition; the next state depends on state and action alone",
 )
 _CORRECT = Assumption(
     "the model is correct for some values of its parameters",
@@ -72,7 +72,7 @@ _CHOSEN = Assumption(
     "the model (with parameters, ties and bins), the confidence and all other options were chosen before looking at "
     "these data",
     Group.PLAN,
-    "model, options and confidence were fixed before looking",
+    "model and options were fixed before looking",
 )
 _UNCONFOUNDED = "actions were chosen without knowing more about {} than the state tells (no unmeasured confounding)"
 _COMPLETE = "no step is missing because of its outcome{}"
@@ -85,7 +85,7 @@ _ONCE = Assumption(
 _PLANNED = Assumption(
     "you fixed the amount of data before looking at any; you may stop adding data whenever you like",
     Group.PLAN,
-    "the amount of data was fixed before looking; you may stop adding data at any time",
+    "so was the amount of data, to which you may add at any time",
 )
 _RUNS = Assumption(
     "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went",

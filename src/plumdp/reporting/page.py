@@ -176,8 +176,8 @@ def _rests_on(certificate: Certificate) -> list[str]:
         left_out = f"; {number_of(rejected, 'row')} of the log could not be used" if rejected else ""
         points.append(f"Data: {number_of(quality.steps, 'step')} of the system{left_out}.")
     facts = dict(certificate.page().facts)
-    if "out of table" in facts:
-        points.append(sentence(facts["out of table"]))
+    if "outside" in facts:
+        points.append(sentence(facts["outside"]))
     unknown = [name for name, _ in zip(certificate.rests_on.parameters, range(4), strict=False)]
     more = len(certificate.rests_on.parameters) - len(unknown)
     if unknown:

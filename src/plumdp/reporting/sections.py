@@ -143,7 +143,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         f"Confidence set: {facts['confidence set']}.",
         f"Relaxation: {facts['relaxation']}.",
     ]
-    points += [f"Left the table: {facts['out of table']}."] if "out of table" in facts else []
+    points += [f"Left the table: {facts['outside']}."] if "outside" in facts else []
     if "jointly" in facts:
         points.append(f"This certificate {facts['jointly']}.")
     rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.how.budget]

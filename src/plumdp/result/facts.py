@@ -33,7 +33,7 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     """Return the facts behind a claim, those of every claim from the same data among them."""
     report = None if rests_on.data_quality is None else rests_on.data_quality.report
     left = f"{report.departures}; bounds take the worst and the best" if report and report.out_of_table else ""
-    found = [*([("out of table", left)] if left else []), ("query", claim.objective)]
+    found = [*([("outside", left)] if left else []), ("query", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
     found += rung_facts(claim.rungs)
