@@ -16,6 +16,7 @@ import pandas as pd
 import plumdp as pl
 from plumdp.certifying.pipeline import comparing
 from plumdp.data.returns import outcomes_of
+from plumdp.model.language.property import as_objective
 from plumdp.model.policy import normalised
 from plumdp.model.question import ask
 from plumdp.result.rungs import Ground
@@ -72,8 +73,9 @@ def answer(log: pd.DataFrame, confidence: float = 0.95) -> Mapping[str, Any]:
     learned = pl.learn(model, read, objectives=[asked], confidence=confidence)
     less = pl.difference(learned, text, rule, "practice")
     alone = pl.certify(model, read, text, policy="practice", confidence=confidence)
-    runs, graph = read.read_runs(model), asked.model.graph  # type: ignore[misc]
-    made = outcomes_of(asked.objective, model, runs, graph, normalised(graph, np.ones(graph.n_choices)))
+    assert read.read_runs is not None
+    runs, graph = read.read_runs(model), asked.model.graph
+    made = outcomes_of(as_objective(text, model), model, runs, graph, normalised(graph, np.ones(graph.n_choices)))
     low, high = made.within
     normal = 2 * 1.96 * float(np.std(made.lower, ddof=1)) * (high - low) / np.sqrt(len(runs))
     return {
