@@ -14,6 +14,7 @@ from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import comparing
 from plumdp.data import read_whole_runs
 from plumdp.model.question import ask
+from plumdp.reporting.read import explain_result
 from plumdp.result.rungs import Ground
 from plumdp.starting.proposal import is_price_list
 
@@ -178,6 +179,17 @@ def test_a_cap_that_no_run_can_exceed_changes_nothing():
     assert (plain.lower, plain.upper, capped.claim.cap) == (capped.lower, capped.upper, None)
     with pytest.raises(DataError, match="give an amount above 0"):
         read(log).capped(-1)
+
+
+@pytest.mark.parametrize("cap", [None, 20.0])
+def test_a_saved_comparison_with_practice_is_read_and_learned_again_without_its_runs(tmp_path, cap):
+    """With a cap, bets are on the rule alone, and so they are when it is learned again."""
+    learned, found = compared(log_of(60, np.random.default_rng(8)), cap=cap)
+    kept = found.with_comparison()
+    assert kept.how.options["whole_runs"] == ["apart" if cap else True]
+    pl.write_result(kept, tmp_path / "result", model=learned.model, counts=learned.counts)
+    _, findings = explain_result(tmp_path / "result", parts=["ladder"])
+    assert kept.how.relaxation in [each.relaxation for each in findings.ladder]
 
 
 def priced_log(noise=0.0):

@@ -96,7 +96,10 @@ def make_certificate(
             "objectives": [asked.text for asked in learned.questions],
             "with_memory": [asked.remembers for asked in learned.questions],
             "prespecified": [asked.prespecified for asked in learned.questions],
-            "whole_runs": [asked.runs is not None for asked in learned.questions],
+            "whole_runs": [
+                asked.runs is not None and ("apart" if asked.is_beside_practice else True)
+                for asked in learned.questions
+            ],
             "relaxation": relaxation,
             "precision": precision,
             "policy": "given" if is_given else "found",

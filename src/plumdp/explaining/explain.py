@@ -190,9 +190,10 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"witness": options.get("witness", False)}
     questions = _prespecified(model, certificate)
-    if certificate.claim.rungs:  # counts do not show runs, which have their share of the error all the same
+    has_runs = any(options.get("whole_runs", ()))
+    if has_runs:  # counts do not show them, which have their share of the error all the same
         shown = zip(questions, options["whole_runs"], strict=True)
-        questions = [replace(each, runs=WhyNot(_NO_RUNS) if has_runs else None) for each, has_runs in shown]
+        questions = [_without_runs(each, of_runs) if of_runs else each for each, of_runs in shown]
     learned = learn(model, counts_of(counts), objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
@@ -201,7 +202,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     if policy is None and graph.memory is not None and graph.is_chain:  # on the product of its own that conclude made
         question = ask(certificate.claim.objective, model, memory=options["memory"])
     again = conclude(learned, question, policy=policy, **of_concluding)
-    if certificate.claim.rungs:  # what was decided may rest on runs
+    if has_runs:  # what was decided may rest on runs
         _require_same(*(replace(by_model_alone(each), comparison=Comparison()) for each in (certificate, again)))
         return learned
     if certificate.comparison.answer:
@@ -224,6 +225,12 @@ def _compared_again(learned: Learned, question: Question, certificate: Certifica
     both = (again, other) if is_first else (other, again)
     how: Any = {"margin": told["margin"], "names": (first, second), "precision": precision}
     return difference_of(learned, question, *both, **how).with_comparison(told["policy"])
+
+
+def _without_runs(question: Question, of_runs: bool | str) -> Question:
+    """Return a question whose runs are not there, and which places bets where it did with them."""
+    rival: Any = {"against": None, "practised": frozenset({"against"})} if of_runs == "apart" else {}
+    return replace(question, runs=WhyNot(_NO_RUNS), **rival)
 
 
 def _prespecified(model: ParametricMDP, certificate: Certificate) -> list[Question]:

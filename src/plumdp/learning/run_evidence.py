@@ -56,7 +56,10 @@ def with_practised_runs(question: Question, log: Log) -> Question:
     if model.graph.levels is not None or _no_range(question):
         return question
     try:
-        return replace(question, runs=read(model))
+        runs = read(model)
+        # runs whose totals are capped say more than rows, so that bets are on the other policy alone
+        no_bets: dict[str, Any] = {} if runs.cap is None or question.practised != {"against"} else {"against": None}
+        return replace(question, runs=runs, **no_bets)
     except NoRuns:
         return question
     except DataError as problem:

@@ -77,7 +77,8 @@ class Question:
             )
         self.objective.check_size(self.model.graph)
         is_rival = is_practice(self.against) and Trait.PRACTICE
-        refuse({self.runs is not None and Trait.RUNS, is_rival, self.against is not None and Trait.DIFFERENCE})
+        are_given = self.runs is not None and not isinstance(self.runs, WhyNot)
+        refuse({are_given and Trait.RUNS, is_rival, self.against is not None and Trait.DIFFERENCE})
         has_exits = out_of_table_of(self.model) is not None  # a product counts steps already
         steps = {self.objective.n_steps is not None and Trait.STEPS, has_exits and Trait.EXITS}
         refuse(steps, self.objective.text or "the objective")
@@ -111,10 +112,15 @@ class Question:
         return bool(self.practised) or is_practice(self.policy) or is_practice(self.against) or is_of_chain
 
     @property
+    def is_beside_practice(self) -> bool:
+        """Whether practice is compared with what it asks, and no bets are placed on that, as runs bound it."""
+        return self.practised == {"against"} and self.against is None
+
+    @property
     def is_of_runs(self) -> bool:
         """Whether whole runs bound all that it asks, and not only the value of practice as one of two policies."""
-        is_practice_alone = self.against is None and "against" not in self.practised
-        return self.runs is not None and (is_practice_alone or not self.practised)
+        is_of_both = self.against is None and not self.is_beside_practice
+        return self.runs is not None and (is_of_both or not self.practised)
 
     @property
     def prespecified(self) -> dict[str, str]:

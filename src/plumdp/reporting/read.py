@@ -181,7 +181,7 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
     made = {}
     for name, kind in get_type_hints(Certificate).items():
         own = {each.name: given[each.name] for each in fields(kind) if each.name in given}
-        made[name] = read_as(kind, content, given=own, optional=("visible_error", "ground", "rungs"))
+        made[name] = read_as(kind, content, given=own, optional=("visible_error", "ground", "rungs", "cap"))
     certificate = Certificate(**made)
     return replace(certificate, claim=contradicted(certificate.claim, certificate.how, certificate.rests_on))
 

@@ -105,7 +105,7 @@ class Certificate:
         return {
             name: told
             for name, told in content.items()
-            if told or name not in ("answer", "comparison", "rungs")
+            if told or name not in ("answer", "comparison", "rungs", "cap")
             if self.claim.rungs or name != "ground"
         } | unclaimed
 
@@ -113,7 +113,14 @@ class Certificate:
 def fingerprint_of(certificate: Certificate) -> str:
     """Return a hash of the claim, and of the model and the counts that it follows from: what findings are about."""
     claim, how, provenance = certificate.claim, certificate.how, certificate.rests_on.provenance
-    told = [claim.objective, claim.lower, claim.upper, claim.confidence, how.relaxation, how.confidence_set]
+    told = [
+        claim.objective,
+        float(claim.lower),
+        float(claim.upper),
+        claim.confidence,
+        how.relaxation,
+        how.confidence_set,
+    ]
     return digest(repr([*told, *(provenance.get(name) for name in ("expressions", "counts", "objective"))]).encode())
 
 
