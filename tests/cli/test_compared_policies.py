@@ -48,7 +48,7 @@ def test_two_policies_are_compared_by_the_difference_of_their_values(run):
     assert told["upper"] - told["lower"] <= told["first"]["upper"] - told["second"]["lower"]
     same = run("certify", *arguments, "fast", "--against", "fast")
     assert same.code == 1  # 0 says that it is better
-    assert same.out.startswith("fast and fast do the same wherever they lead: the difference is 0.")
+    assert same.out.startswith("Certified: fast and fast do the same wherever they lead; the difference is 0.")
 
 
 def test_a_policy_to_compare_with_that_there_is_not_is_named(run):

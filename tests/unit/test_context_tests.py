@@ -54,7 +54,7 @@ def test_units_of_two_kinds_are_found_and_named_and_no_bound_is_claimed(model):
     assert certificate.status == Status.REJECTED
     assert not certificate.claim.claims_bounds
     assert certificate.beside.p_value < 1e-6
-    assert certificate.claim.headline == f"Model rejected: {REMEMBERS}. Nothing is claimed."
+    assert certificate.headline == f"Model rejected: {REMEMBERS}. Nothing is claimed."
     assert "times as often" in certificate.claim.reason
 
 

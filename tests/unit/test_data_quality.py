@@ -72,7 +72,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
     assert certificate.headline == ("Model rejected: 1,000 log rows show what the model excludes. Nothing is claimed.")
     assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.page().facts
     assert {label for label, _ in certificate.page().facts} == {
-        "objective",
+        "query",
         "data",
         "because",
         "",

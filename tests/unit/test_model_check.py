@@ -187,7 +187,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
     model = pl.case_study("glider:11,9").model
     found = check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
     assert (found.is_contradicted, found.p_value) == (True, None)
-    assert found.headline == "Model rejected: 50 log rows show what the model excludes."
+    assert found.headline == "Model rejected: 50 rows of the data show what the model says cannot happen."
     assert "(x=7, y=0)" in found.diagnosis[0]
 
 
