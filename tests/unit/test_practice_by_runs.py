@@ -104,7 +104,7 @@ def test_either_of_two_policies_may_be_practice_by_its_runs():
     learned = pl.learn(MACHINE, read(log), objectives=[asked], confidence=0.95)
     turned, found = pl.difference(learned, ASKED, "practice", rule), pl.difference(learned, ASKED, rule, "practice")
     assert (turned.lower, turned.upper) == (-found.upper, -found.lower)
-    assert turned.sentence.startswith(("If the model is right", "Inconclusive"))
+    assert turned.headline.startswith(("Certified, if the model is right", "Inconclusive"))
 
 
 def test_runs_with_a_missing_row_are_left_out_and_the_premise_says_so():
@@ -157,7 +157,7 @@ def test_a_cap_cuts_returns_and_every_sentence_says_so():
     )
     assert capped.lower <= value("practice")
     assert capped.upper <= 8 < wide.upper < 30
-    assert ", counting at most 8 of a run, with confidence 95 %." in capped.headline
+    assert ", counting at most 8 of a run (confidence 95 %)." in capped.headline
     assert "counting" not in wide.headline
     runs = capped.claim.rungs[0]
     assert (runs.cap, capped.claim.cap, wide.claim.cap) == (8, 8, None)
@@ -169,7 +169,7 @@ def test_a_cap_cuts_returns_and_every_sentence_says_so():
     (apart,) = (each for each in found.rungs if each.ground == Ground.RIVAL_RUNS)
     assert apart.cap == 8
     if found.lower == apart.lower:
-        assert "counting at most 8 of a run" in found.sentence
+        assert "counting at most 8 of a run" in found.headline
 
 
 def test_a_cap_that_no_run_can_exceed_changes_nothing():
