@@ -395,8 +395,8 @@ from plumdp.base.errors import DataError, Option
 from plumdp.cli.inputs import load_model
 
 def sizes(given):
-    if given.misfit:
-        raise DataError(Option("model_tolerance", given.misfit), ": states are counted; leave it out")
+    if given.model_tolerance:
+        raise DataError(Option("model_tolerance", given.model_tolerance), ": states are counted; leave it out")
     print(load_model(given)[0].graph.n_states)
 """
 
@@ -405,7 +405,7 @@ def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
     """It has the options that it names and those of all commands, and its errors speak of options."""
     monkeypatch.setitem(sys.modules, "plumdp.cli.sizes", load_file(tmp_path, "sizes", COMMAND))
     summary = "Print how many states there are."
-    entry = Command("sizes", {"model": "MODEL"}, "model model tolerance", summary, "plumdp sizes betting:5")
+    entry = Command("sizes", {"model": "MODEL"}, "model model_tolerance", summary, "plumdp sizes betting:5")
     monkeypatch.setitem(COMMANDS, "sizes", entry)
     assert plumdp("sizes", "betting:5") == (0, "225\n", "")
     text = plumdp("sizes", "-h").out

@@ -180,10 +180,12 @@ def approximately(interval: tuple[float, float], *, is_probability: bool = False
 
     >>> approximately((0.28431234, 0.29387654))
     '0.2843 to 0.2939 by the normal approximation'
+    >>> approximately((0.28431234, 0.29387654), is_probability=True)
+    '28.43 % to 29.39 % by the normal approximation'
     """
     low, high = (100 * end for end in interval) if is_probability else interval
     width = high - low
     places = 1 - floor(log10(width)) if width > 0 else 6
-    ends = [f"{round(end, places):.{max(places, 0)}f}" for end in interval]
+    ends = [f"{round(end, places):.{max(places, 0)}f}" for end in (low, high)]
     sign = " %" if is_probability else ""
     return f"{ends[0]}{sign} to {ends[1]}{sign} by the normal approximation"

@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 
 from plumdp.base.errors import WhyNot
+from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, ranges
 from plumdp.tables.bracket import AT_END, NEXT, BetMoments, End, Errors
 from plumdp.tables.chain import OpenChain, regular_equations
@@ -270,7 +271,7 @@ def _first_scale(
     table, place = shape.table, shape.table.place[shape.transitions]
     spread = float(np.sqrt((visits * probability * wanted**2).sum()))
     found = list[tuple[float, float]]()
-    for scale in float(np.sqrt(2 * log_error)) / max(spread, 1e-300) * _SIZES:
+    for scale in float(np.sqrt(2 * log_error)) / max(spread, UNDERFLOW) * _SIZES:
         payoff, off = np.clip(-scale * wanted, _LEAST_FACTOR - 1, _LARGEST), np.zeros(table.n_places)
         off[place] = visits * (wanted + payoff / scale)
         missed = float(sets.largest(table.of_places(off)[shape.column])[table.one_of_each].sum())
