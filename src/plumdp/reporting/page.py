@@ -162,7 +162,9 @@ def _wanted(certificate: Certificate) -> str:
         estimate = plain_number(certificate.beside.estimated_value or 0.0, 0, is_probability=share)
         said.append(f"Best estimate: about {estimate}, where the data are most likely; this is not a bound.")
     if certificate.beside.approximate is not None and certificate.claim.claims_bounds:
-        said.append(sentence(f"Approximately {approximately(certificate.beside.approximate)}"))
+        share = is_probability(certificate.claim.objective)
+        usual = approximately(certificate.beside.approximate, is_probability=share)
+        said.append(sentence(f"Not certified: {usual}"))
     if certificate.how.narrower and certificate.claim.ground == Ground.ROWS:
         said.append(sentence(certificate.how.to_narrow))
     return " ".join(said)
@@ -183,7 +185,9 @@ def _rests_on(certificate: Certificate) -> list[str]:
     if unknown:
         named = ", ".join(unknown) + (f" and {more:,} more" if more else "")
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
-    points += [sentence(f"{label}: {text}") for label, text in rung_facts(certificate.claim.rungs)]
+    points += [
+        sentence(f"{label}: {text}") for label, text in rung_facts(certificate.claim.rungs, certificate.claim.objective)
+    ]
     tested, _ = verdict(certificate.claim, certificate.rests_on, certificate.beside)
     if tested:
         points.append(sentence(f"a test of the model: {tested}"))

@@ -36,7 +36,7 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     found = [*([("outside", left)] if left else []), ("query", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
-    found += rung_facts(claim.rungs)
+    found += rung_facts(claim.rungs, claim.objective)
     if how.not_in_likelihood:
         tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
         found.append(("likelihood", f"ignores {how.not_in_likelihood}; {tighter}"))
@@ -116,14 +116,14 @@ _IF = {
 }
 
 
-def rung_facts(rungs: Sequence[Rung]) -> list[Fact]:
-    """Return what each rung says, or why it says nothing."""
-    return [(_NAMES[rung.ground][0], _said(rung)) for rung in rungs]
+def rung_facts(rungs: Sequence[Rung], objective: str = "") -> list[Fact]:
+    """Return what each rung says of the value of an objective, or of a difference of values, or why it says nothing."""
+    return [(_NAMES[rung.ground][0], _said(rung, is_probability=is_probability(objective))) for rung in rungs]
 
 
-def _said(rung: Rung) -> str:
+def _said(rung: Rung, *, is_probability: bool) -> str:
     if rung.is_claim:
-        between = f"between {outward(rung.lower, -1)} and {outward(rung.upper, 1)}"
+        between = bracket(rung.lower, rung.upper, is_probability=is_probability)
         return f"{_IF[rung.ground]}, {between}" if rung.ground in _IF else f"{between}, whatever the model says"
     is_rejected = rung.status == Status.REJECTED
     return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"
