@@ -167,7 +167,7 @@ def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     assert certificate.claim.guarantee == "finite-sample, anytime"
     assert certificate.rests_on.assumptions[-1] == COMPLETE
     assert not [text for text in certificate.rests_on.assumptions if "stopped" in text]  # which is not assumed
-    assert "whenever you stopped" in dict(certificate.page().facts)["confidence set"]
+    assert "whenever you stopped" in dict(certificate.page().details)["confidence set"]
 
 
 # which steps are in the data

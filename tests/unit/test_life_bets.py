@@ -154,5 +154,5 @@ def test_a_chain_with_runs_that_were_censoring_has_a_life_table():
     assert (table.ground, found["unrelated"][0].ground) == ("life table", "whole runs")
     assert table.lower < 1 - (0.95**12 + 0.85**12) / 2 < table.upper
     assert table.upper - table.lower < 0.7 * (found["unrelated"][0].upper - found["unrelated"][0].lower)
-    assert any("when runs are cut off has nothing to do with anything" in each for each in table.premises)
+    assert any("when runs are censored has nothing to do with anything" in each for each in table.premises)
     assert (kept.lower, kept.upper) == pytest.approx((1 - table.upper, 1 - table.lower))

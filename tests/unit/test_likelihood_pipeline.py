@@ -376,11 +376,12 @@ def test_without_objectives_or_without_a_pilot_there_are_no_half_spaces():
 
 def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
     found = certified(p, q, SQUARE)
-    facts = dict(found.page().facts)
-    assert facts["estimate"].startswith("about 0.3")
-    assert facts["estimate"].endswith("(not a bound)")
-    assert "statistics" in facts["width"]
-    shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
+    page = found.page()
+    facts, details = dict(page.facts), dict(page.details)
+    assert facts["estimate"].startswith("30 % at the most likely parameters")
+    assert facts["not certified"].endswith("by the normal approximation")
+    assert "statistics" in details["width"]
+    shares = [float(part.split(" %")[0]) for part in details["width"].split(": ")[1].split(", ")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
     assert any(text.startswith("the first 700 steps of the data decided") for text in found.rests_on.assumptions)
     asked = "the objectives were chosen before looking at the data"

@@ -246,7 +246,7 @@ def test_what_happens_elsewhere_is_bounded_by_nothing():
         assert found.upper - found.lower < 0.7
         assert not any("every transition that can happen" in text for text in found.rests_on.assumptions)
         name, text = found.page().facts[0]
-        assert name == "out_of_table"
+        assert name == "outside"
         assert text.startswith("2,000 of 4,000 steps (50 %) left the table, by transitions that it does not have")
     assert pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]").upper == 1
 
