@@ -388,11 +388,11 @@ def test_the_value_at_the_truth_lies_in_the_bracket_or_the_question_is_refused(t
     assert found["informative"] > 0
 
 
-def elsewhere_costs_a_step(patch):
-    patch.setattr("plumdp.model.memory.elsewhere_of", lambda model: None)
+def out_of_table_costs_a_step(patch):
+    patch.setattr("plumdp.model.memory.out_of_table_of", lambda model: None)
 
 
-def labels_are_false_elsewhere(patch):
+def labels_are_false_out_of_table(patch):
     patch.setattr("plumdp.model.unmodelled_exits.ended", lambda model, objective: objective)
 
 
@@ -409,7 +409,7 @@ def labels_that_no_state_has_are_impossible(patch):
     patch.setattr("plumdp.model.language.mission.OUT_OF_TABLE", "nowhere")
 
 
-def steps_elsewhere_cost_nothing(patch):
+def steps_out_of_table_cost_nothing(patch):
     plain = unmodelled_exits._earned
 
     def earned(model, state, objective, reward):
@@ -435,11 +435,11 @@ def bets_take_one_end_for_both(patch):
 
 
 MUTANTS = {  # with a few systems that find them
-    elsewhere_costs_a_step: (112, 137),
-    labels_are_false_elsewhere: (48, 169),
+    out_of_table_costs_a_step: (112, 137),
+    labels_are_false_out_of_table: (48, 169),
     products_forget_what_is_not_known: (7, 31),
     labels_that_no_state_has_are_impossible: (80, 176),
-    steps_elsewhere_cost_nothing: (40, 41),
+    steps_out_of_table_cost_nothing: (40, 41),
     discounts_count_what_nature_chooses: (138, 186),
     bets_take_one_end_for_both: (28, 169),
 }

@@ -111,7 +111,7 @@ def test_outcomes_of_looks_with_known_deaths_are_those_of_single_steps():
 @pytest.mark.parametrize("panel", [PANEL, EXACT])
 def test_sums_over_paths_are_the_outcomes_of_looks(panel):
     counted = panel.counted
-    sums = observation_paths.sums_of_looks(counted)
+    sums = observation_paths.sums_of_observations(counted)
     longer = counted.expression[counted.graph.transitions_of(np.flatnonzero(counted.gaps != 1))]
     assert {counted.expressions.polynomials[f] for f in longer} == sums.keys()
     assert all(total(paths) == outcome for outcome, paths in sums.items())
