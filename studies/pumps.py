@@ -16,9 +16,8 @@ import pandas as pd
 import plumdp as pl
 from plumdp.certifying.pipeline import comparing
 from plumdp.data.returns import outcomes_of
-from plumdp.model.language.property import as_objective
 from plumdp.model.policy import normalised
-from plumdp.model.question import ask
+from plumdp.model.question import as_objective, ask
 from plumdp.result.rungs import Ground
 
 STATES, ACTIONS = ("good", "worn", "bad", "failed"), ("none", "service", "replace")
