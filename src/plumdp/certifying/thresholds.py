@@ -171,7 +171,7 @@ def decide(
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts)
     >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
-    ['yes', 'unknown', 'no']
+    ['yes', 'inconclusive', 'no']
     >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").sentence)
     No: this policy has at most 10.0001, with confidence 99.9 %.
     """

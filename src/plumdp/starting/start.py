@@ -118,8 +118,12 @@ def start(
     >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
     >>> found.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
-    >>> print(plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95).headline)
-    The value lies between 0.765622 and 1 within 2 steps with confidence 95 %.
+    >>> certificate = plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95)
+    >>> said, _, numbers = certificate.headline.partition(" within 2 steps is ")
+    >>> print(said)
+    Certified: the probability that the system reaches a state with status = “closed”
+    >>> print(numbers)
+    76.5 % to 100 % (confidence 95 %).
     """
     text_facts, raw = _readable(source, encoding, decimal, date_format)
     with look_at(raw) as look:
