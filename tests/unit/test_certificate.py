@@ -13,7 +13,7 @@ from shorthand import altered, check_model, explain, said
 from tank import BAD, BLIND_TRUTH, TRUTH, blind_tank, tank
 
 import plumdp as pl
-from plumdp.base.vocabulary import Guarantee, Status
+from plumdp.base.vocabulary import Assumption, Guarantee, Status
 from plumdp.certifying.claims import within_range
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence import estimates
@@ -360,7 +360,8 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     read = json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert read.pop("schema") == "plumdp/certificate/1"
     told = said(made)
-    of_runs = {"ground", "rungs"}  # which files of other certificates do not name
+    assert read.pop("in_brief") == [Assumption.of(each).in_brief for each in made.rests_on.assumptions]
+    of_runs = {"ground", "rungs", "cap"}  # which files of other certificates do not name
     assert set(read) == told.keys() - of_runs - {
         "policy",
         "answer",

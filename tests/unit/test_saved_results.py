@@ -206,11 +206,14 @@ def test_a_certificate_with_right_hashes_and_wrong_values_is_refused_in_words(fo
 
 
 def test_a_result_of_version_0_3_0_is_read(folder):
-    """It had no margin, no assumptions of a comparison, no visible error, and nothing on what would be narrower."""
+    """It had no margin, nothing in brief, no assumptions of a comparison, no visible error, and nothing narrower."""
     content = json.loads((folder / "certificate.json").read_text())
     ends = {name: [0.5, "infinity"] for name in ("first", "second", "difference")}
     content["comparison"] = {"sentence": "mine is better", "names": ["mine", "yours"], "policy": "first", **ends}
-    seal(folder, {name: value for name, value in content.items() if name not in ("visible_error", "narrower")})
+    seal(
+        folder,
+        {name: value for name, value in content.items() if name not in ("visible_error", "narrower", "in_brief")},
+    )
     read = pl.read_result(folder)
     assert (read.beside.visible_error, read.how.narrower, read.comparison.difference["margin"]) == (None, (), 0.0)
     assert read.lower == content["lower"]

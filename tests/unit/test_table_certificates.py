@@ -11,6 +11,7 @@ import plumdp as pl
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.model.question import ask
 from plumdp.result.certificate import fingerprint_of
+from plumdp.result.show import as_text
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.tables.chain import table_chain
 from plumdp.tables.table_set import table_budget
@@ -61,7 +62,7 @@ def test_the_bracket_has_the_value_of_its_policy_and_is_by_bets(text):
     assert type(found.lower) is type(found.upper) is float
     alone = pl.certify(model, counts, text, confidence=0.95, relaxation="interval", policy=found.policy)
     assert found.upper - found.lower < 0.8 * (alone.upper - alone.lower)
-    assert "bets on temporal differences" in str(found)
+    assert "bets on temporal differences" in as_text(found, in_full=True)
 
 
 def test_steps_that_are_bounded_have_bets_if_they_are_counted_and_else_intervals_and_the_reason():
@@ -70,7 +71,7 @@ def test_steps_that_are_bounded_have_bets_if_they_are_counted_and_else_intervals
     counting, forgetting = (pl.certify(model, counts, 'Pmax=? [ F<=7 "goal" ]', memory=m) for m in (True, False))
     assert counting.beside.gap["statistics"] > 0
     assert counting.lower > forgetting.lower
-    assert "number of steps is bounded" in str(forgetting)
+    assert "number of steps is bounded" in as_text(forgetting, in_full=True)
 
 
 def test_a_policy_that_was_prespecified_has_bets_of_its_own_and_the_certificate_says_so():
@@ -79,7 +80,7 @@ def test_a_policy_that_was_prespecified_has_bets_of_its_own_and_the_certificate_
     found = pl.certify(model, counts, REACH, policy=waits, prespecified=True)
     assert found.lower <= true_value(model, point, REACH, waits) <= found.upper
     assert "the objectives were chosen before looking at the data" in found.rests_on.assumptions
-    assert "bets on the value of this policy, and each row within its intervals" in str(found)
+    assert "bets on the value of this policy, and each row within its intervals" in as_text(found, in_full=True)
 
 
 @pytest.mark.parametrize("text", [*FREE, *REWARDS[:2]])
@@ -99,7 +100,7 @@ def test_a_policy_that_draws_has_bets_of_its_own(text):
     at = np.linalg.solve(np.eye(3) - mixed[np.ix_(inner, inner)], gain)[inner == model.graph.initial_state].item()
     assert found.lower <= (1 - at if "G" in text else at) <= found.upper
     assert found.upper - found.lower < 0.8 * (alone.upper - alone.lower)
-    assert "bets on temporal differences" in str(found)
+    assert "bets on temporal differences" in as_text(found, in_full=True)
 
 
 @pytest.mark.parametrize("policy", ["go", "uniform"])
@@ -118,7 +119,7 @@ def test_the_certificate_says_which_data_placed_the_first_bets():
     lengths, moments = counts.pilot.lengths, counts.pilot.moments
     first = max(i for i, n in enumerate(lengths) if 4 * n <= 20000)
     placed = f"earlier data decided how later ones are used: the first {moments[first].sum():,} steps to begin with,"
-    assert placed in str(pl.certify(model, counts, REACH))
+    assert placed in as_text(pl.certify(model, counts, REACH), in_full=True)
     assert first > 0
 
 
@@ -134,14 +135,16 @@ def test_several_objectives_share_the_error():
 def test_policies_that_were_not_prespecified_have_intervals_alone():
     model, _, counts = data()
     learned = pl.learn(model, counts, objectives=[REACH])
-    assert "bets are placed on policies that the first data name" in str(pl.conclude(learned, FREE[1]))
+    assert "bets are placed on policies that the first data name" in as_text(
+        pl.conclude(learned, FREE[1]), in_full=True
+    )
     given = pl.conclude(learned, REACH, policy=model.graph.first_choice[:-1])
     assert given.how.to_narrow == (
         "to get narrower bounds: say prespecified=True if these data did not choose the policy; "
         "then bets are placed on it"
     )
     nothing = pl.learn(model, data(pilot=False)[2], objectives=[REACH])
-    assert "the order of the data is not known" in str(pl.conclude(nothing, REACH))
+    assert "the order of the data is not known" in as_text(pl.conclude(nothing, REACH), in_full=True)
 
 
 def test_a_question_of_yes_or_no_is_decided_and_policies_are_compared():

@@ -110,8 +110,8 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     pd.DataFrame(runs.columns("trajectories")).to_csv("log.csv", index=False)
     code, said, _ = plumdp("certify", "betting:5", "log.csv", "--confidence", "0.5")
     assert code in (0, 4)
-    assert "narrower        to get narrower bounds: say in which order the log is, with\n" in said
-    assert "--order runs if its runs are numbered" in said
+    assert "to narrow it    say in which order the log is, with --order runs if its runs are\n" in said
+    assert "--order runs if its runs are numbered as they were made" in " ".join(said.split())
     _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
     assert '"narrower": "for the next data, fix the number of runs before you look at any, and say --sampling' in said
     assert "without bets, as the order of the data is not known (--order)" in plumdp("count", "betting:5", "log.csv")[1]

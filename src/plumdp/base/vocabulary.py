@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Literal, TypeAlias
 
@@ -120,6 +120,19 @@ class Assumption(str):
     def of(cls, text: str) -> Assumption:
         """Return a text as an assumption, unless it is one."""
         return text if isinstance(text, cls) else cls(text)
+
+    @classmethod
+    def again(cls, texts: Iterable[str], in_brief: Iterable[Sequence[str]]) -> tuple[Assumption, ...]:
+        """Return assumptions that were kept as texts and, unless the file is an old one, what they are in brief."""
+        told = [*in_brief]
+        if not told:
+            return tuple(map(cls.of, texts))
+        return tuple(cls(text, Group(group), brief) for text, (group, brief) in zip(texts, told, strict=True))
+
+    @property
+    def in_brief(self) -> list[str]:
+        """Its group, and what it is in brief, as files keep them beside the text."""
+        return [str(self.group), self.brief]
 
     def noting(self, note: str) -> Assumption:
         """Return it with a note in brackets."""

@@ -19,7 +19,7 @@ from plumdp.base.edge import MOST_BYTES, read_steadily, read_whole
 from plumdp.base.errors import DataError, require_path
 from plumdp.base.json_values import Finite, Share, digest, parsed, python_value, read_as
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Relaxation, Verdict
+from plumdp.base.vocabulary import Assumption, Group, Relaxation, Verdict
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.quality import DataQuality
 from plumdp.data.report import report_from
@@ -178,6 +178,15 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
         "answer": told["answer"],
         "difference": told["comparison"],
     }
+    alone = read_as({"assumptions": tuple[str, ...]}, content)["assumptions"]
+    more = told["comparison"].get("assuming", [])
+    in_brief = read_as(tuple[tuple[Group, str], ...], content.get("in_brief", []), "in_brief")
+    if in_brief and len(in_brief) != len(alone) + len(more):
+        raise DataError(f"in_brief has {len(in_brief):,} entries, and there are {len(alone) + len(more):,} assumptions")
+    assumed = Assumption.again((*alone, *more), in_brief)
+    given["assumptions"] = assumed[: len(alone)]
+    if more:
+        told["comparison"]["assuming"] = [*assumed[len(alone) :]]
     made = {}
     for name, kind in get_type_hints(Certificate).items():
         own = {each.name: given[each.name] for each in fields(kind) if each.name in given}

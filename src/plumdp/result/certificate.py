@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from plumdp.base.json_values import digest, json_value
-from plumdp.base.vocabulary import Status
+from plumdp.base.vocabulary import Assumption, Status
 from plumdp.model.text import one_line
 from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
 from plumdp.result.facts import details, facts, premises
@@ -101,6 +101,8 @@ class Certificate:
         content = {"schema": SCHEMA} | {name: json_value(told[name]) for name in told if name not in _NOT_TOLD}
         content |= {"narrower": "".join(map(str, self.how.narrower)), "budget": json_value(dict(self.how.budget))}
         content |= {"comparison": content.pop("difference")}
+        assumed = (*self.rests_on.assumptions, *content["comparison"].get("assuming", ()))
+        content |= {"in_brief": [Assumption.of(each).in_brief for each in assumed]}
         unclaimed = {} if self.claim.claims_bounds else {"lower": None, "upper": None}
         return {
             name: told

@@ -15,6 +15,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import parsed
+from plumdp.base.vocabulary import Assumption
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import in_words
 from plumdp.model.graph import FloatArray
@@ -61,7 +62,8 @@ def _told_once(before: Iterable[str], assuming: Iterable[str]) -> tuple[str, ...
     for text in assuming:
         first = told.setdefault(_without_numbers(text), text)
         if first.removesuffix(_ALSO) != text:
-            told[_without_numbers(text)] = first.removesuffix(_ALSO) + _ALSO
+            of, also = Assumption.of(first), first.removesuffix(_ALSO) + _ALSO
+            told[_without_numbers(text)] = Assumption(also, of.group, of.brief)
     return tuple(told.values())
 
 
@@ -252,6 +254,7 @@ class WatchState:
     def to_text(self) -> str:
         """Return the state as JSON in one line, with a checksum."""
         content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in _KEPT}
+        content["in_brief"] = [Assumption.of(each).in_brief for each in self.assuming]
         content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
         text = json.dumps(content, default=asdict, ensure_ascii=False, separators=(",", ":"))
         return json.dumps({"checksum": _hash(text)})[:-1] + f',"state":{text}}}\n'
@@ -274,7 +277,7 @@ class WatchState:
             )
         bets = None if content["bets"] is None else ValueBets.from_json(content["bets"])
         content["alarms"] = tuple(Alarm(**alarm) for alarm in content["alarms"])
-        content["assuming"] = tuple(content["assuming"])
+        content["assuming"] = Assumption.again(content["assuming"], content.get("in_brief", ()))
         stream = Stream.from_json(content["stream"], plan.rows, plan.n_learned)
         return WatchState(plan, stream, bets, **{name: content[name] for name in _KEPT})
 
