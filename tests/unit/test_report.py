@@ -315,12 +315,12 @@ def test_methods_are_folded_at_the_end_and_six_words_are_explained(pages):
 def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
     learned = pl.learn(*problem[:2], objectives=[problem[2]])
     certificate = pl.decide(learned, 'R{"money"}>=10 [ F "end" ]').answered
-    text = render(certificate, Findings(fingerprint_of(certificate)))
+    text = render(certificate, Findings(fingerprint_of(certificate))).replace("\N{NO-BREAK SPACE}", " ")
     asked = "Is there a policy for which the expected “money” until the system reaches “end” is at least 10?"
     assert (
         text.index("Certified")
         < text.index(asked)
-        < text.index("Yes, under the recommended policy: it has at least 11.1, ")
+        < text.index("Yes (confidence 99.9 %): the recommended policy has at least 11.1; 10 was asked.")
     )
     assert certificate.comparison.answer["sentence"] in " ".join(Page(text).texts["li"]).replace(
         "\N{NO-BREAK SPACE}", " "
@@ -413,8 +413,13 @@ def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
     (label,) = [attributes["aria-label"] for tag, attributes, _ in shown.elements if tag == "svg"]
     low, high = certified.claim.printed_bounds
     assert label == f"between {low} and {high}, estimate about {certified.beside.estimated_value:.6g}"
-    facts = [text for pair in certified.page().facts for text in pair if text]
+    page = certified.page()
+    assumed = {text for label, text in page.facts if label == "assuming"}
+    behind = [*(pair for pair in page.facts if pair[1] not in assumed), *page.details]
+    facts = [text for pair in behind for text in pair if text]
     assert shown.texts["td"][: len(facts)] == facts
+    assert assumed <= {*shown.texts["td"][len(facts) :]}
+    assert {"relaxation", "confidence set", "width"} <= {*facts}
     assert len(certified._repr_html_()) < 10_000
 
 

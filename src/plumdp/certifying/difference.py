@@ -206,7 +206,8 @@ class Difference:
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        return {"sentence": self._said(), "names": list(self.names), "margin": self.margin, **bounds}
+        said = replace(self, is_same=False)._said()  # in words that are checked, of bounds that hold 0
+        return {"sentence": said, "names": list(self.names), "margin": self.margin, **bounds}
 
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
