@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 import tomllib
 from dataclasses import replace
@@ -197,7 +198,8 @@ def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monk
     assert f'"states": {found.model.graph.n_states}' in info.out
     assert f'"steps": {found.log.counts.total}' in count.out
     asked = plumdp("start", "export.csv", "--goal", 'Zustand="schlecht"', "--force", "--confidence", "0.9", "-o", "out")
-    assert "The policy's value lies between" in asked.out
+    said = "Certified: under the recommended policy, the probability that the system ever reaches “goal” is "
+    assert said in " ".join(asked.out.split())
     assert (tmp_path / "out" / "report.html").is_file()
 
 
@@ -306,8 +308,11 @@ def test_runs_that_made_the_table_are_no_evidence_in_any_file(nights, monkeypatc
 def test_a_certificate_from_no_data_has_no_bounds(nights, monkeypatch):
     monkeypatch.chdir(nights)
     ended = plumdp("certify", "nights/a.csv", "nights/b.csv", "--policy", "practice")
-    assert (ended.code, ended.out[:42]) == (4, "Inconclusive: there are no data (each")
-    assert "between" not in ended.out.splitlines()[0]
+    headline, _, rest = ended.out.partition("\nquery ")
+    said = "Inconclusive: there are no data (each run has one row, and a step ends in the\nnext row; give all files of "
+    assert (ended.code, headline) == (4, f"{said}these runs to one count).")
+    assert re.findall(r"^(whole runs|the model) +nothing: ", rest, re.M) == ["whole runs", "the model"]
+    assert "between" not in rest
 
 
 @pytest.mark.parametrize("log", ["nights", "nights/*.csv"])
@@ -461,7 +466,7 @@ def test_an_action_that_nobody_ever_took_is_refused_from_a_function_too(tmp_path
     assert (ended.code, "state (status=ok): 'replace' is not its only action, 'go'" in ended.err) == (2, True)
     Path("same.py").write_text("def policy(status):\n    return {'ok': 'go'}[status]\n")
     ended = plumdp(*asked, "same.py")
-    assert (ended.code, ended.out.partition(" do ")[0]) == (1, "same and practice")
+    assert (ended.code, ended.out.partition(" do ")[0]) == (1, "Certified: same and practice")
 
 
 def test_ends_are_those_of_a_flag_and_the_last_reward_counts():

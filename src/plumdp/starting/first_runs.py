@@ -97,7 +97,7 @@ class FirstRunsLook:
         used = parse_mapping(acting).columns() if acting else []
         rest = [each for each in self._profiles if each.name not in used]
         valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
-        if reward[0]:  # of a list of prices, texts are states and actions
+        if reward[0] and reward[0] not in (*valued, *map(column_term, valued)):  # a list of prices, of texts as well
             valued = [name for name in valued if not self._look.types[name].startswith("VARCHAR")]
         chosen = self._states(states, [each for each in rest if each.name not in (*valued, known)])
         if known:
