@@ -230,7 +230,7 @@ def _of_variable(
     what, subject = _freed(rows, explanation)
     short, where = _places(rows, contrast, cells)
     either = _either([other.name for other in as_good])
-    finding = f"the data fit {what} where {short}{either}{_amount(side, where, 'out_of_table')}"
+    finding = f"the data fit {what} where {short}{either}{_amount(side, where, 'elsewhere')}"
     name = contrast.name.partition(" = ")[0]
     advice = f"let {subject} depend on {name}, such as with one value {where} and another elsewhere"
     return Words(finding, f"{advice}; or add a state variable that matters there and that {name} only stands for")
