@@ -121,7 +121,7 @@ def test_simulate_says_as_json_what_it_wrote():
 
 SHARED = (
     "state = ['money=purse']\ncolumn = ['next_money=next_purse']\naction = 'lower(action)'\nform = 'transitions'\n"
-    "steps = 'ordered'\norder = 'time'\nexpected = 5\ncut-off = 'unrelated'\nsampling = 'independent'\n"
+    "steps = 'ordered'\norder = 'time'\nexpected = 5\ncensoring = 'unrelated'\nsampling = 'independent'\n"
 )
 
 

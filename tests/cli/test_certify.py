@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -228,9 +229,10 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
         (one.claim.objective, one.lower, one.upper, list(one.rests_on.jointly)) for one in expected
     ]
     printed = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED]).output
-    heads = [line for line in printed.splitlines() if line.startswith("The policy's value")]
+    words = " ".join(printed.split())
+    heads = re.findall(r"Certified: .*? \(confidence [^()]*\)\.", words)
     assert heads == [one.headline for one in expected]
-    assert " ".join(printed.split()).count("holds together with the certificates of 1 other property") == 2
+    assert words.count("holds together with the certificates of 1 other property") == 2
 
 
 @pytest.mark.night

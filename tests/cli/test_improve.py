@@ -39,7 +39,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
     assert text.startswith("Certified: the expected “money” until the system reaches “end” is ")
-    assert "practice acts as in the log, given the state" in text
+    assert "practice takes each action as often as these data do in the same state" in text
     saved = pl.read_result(tmp_path / "result")
     study = pl.case_study("betting:5")
     same = improve(study.model, pl.read_counts(study.model, counts), study.objective)

@@ -142,8 +142,8 @@ def test_policy_certifies_a_policy_of_ones_own(run, ending):
 def test_policy_prints_and_writes_what_certify_does(run, folder):
     code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "timid.csv", "-o", "timid")
     assert code == 0
-    assert out.startswith(
-        "Certified: under the recommended policy, the expected “money” until the system reaches “end” is 9.99999 to "
+    assert " ".join(out.split()).startswith(
+        "Certified: under this policy, the expected “money” until the system reaches “end” is 9.99999 to 10.0001 "
     )
     assert (folder / "timid" / "policy.csv").read_text() == (folder / "timid.csv").read_text()
 
