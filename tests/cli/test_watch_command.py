@@ -42,10 +42,8 @@ def test_a_quiet_process_ends_with_0_and_says_what_holds_now(folder):
     assert done.out.startswith("No alarm in 12 parts, the last one 2024-05-12.")
     words = " ".join(done.out.split())
     assert "false alarms, of both kinds together, are on average at most one in 1,000 parts" in words
-    assert (
-        "If nothing has changed since 2024-05-01 (12 parts): Certified: under the recommended policy, the expected “money” until the system reaches “end” is 1"
-        in words
-    )
+    now = "Certified: under this policy, the expected “money” until the system reaches “end” is 1"
+    assert f"If nothing has changed since 2024-05-01 (12 parts): {now}" in words
 
 
 @pytest.mark.slow
