@@ -56,7 +56,7 @@ def test_a_policy_is_not_compared_with_itself():
     assert found.verdicts == ("the same within the margin",)
     assert found.comparison["sentence"].startswith("Inconclusive: the value of the first policy less")
     assert not pl.difference(learned, WINS, "a", "practice").is_same
-    assert f"objective       {WINS}" in str(found)  # what was asked
+    assert f"query           {WINS}" in str(found)  # what was asked
     best = improve(learned, WINS, over=found.first.policy)
     assert not any(np.array_equal(each.policy.choice, found.first.policy.choice) for each in [best.difference.first])
 

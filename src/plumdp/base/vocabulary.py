@@ -122,17 +122,15 @@ class Assumption(str):
         return text if isinstance(text, cls) else cls(text)
 
     @classmethod
-    def again(cls, texts: Iterable[str], in_brief: Iterable[Sequence[str]]) -> tuple[Assumption, ...]:
-        """Return assumptions that were kept as texts and, unless the file is an old one, what they are in brief."""
-        told = [*in_brief]
-        if not told:
-            return tuple(map(cls.of, texts))
-        return tuple(cls(text, Group(group), brief) for text, (group, brief) in zip(texts, told, strict=True))
+    def again(cls, texts: Sequence[str], in_brief: Sequence[Sequence[str] | None]) -> list[str]:
+        """Return texts that were kept, as assumptions where it was kept what these are in brief: older files do not."""
+        told = in_brief or [None] * len(texts)
+        return [cls(text, Group(each[0]), each[1]) if each else text for text, each in zip(texts, told, strict=True)]
 
-    @property
-    def in_brief(self) -> list[str]:
-        """Its group, and what it is in brief, as files keep them beside the text."""
-        return [str(self.group), self.brief]
+    @staticmethod
+    def in_brief(texts: Iterable[str]) -> list[list[str] | None]:
+        """Return the group of each assumption, and what it is in brief, as files keep them beside the texts."""
+        return [[str(each.group), each.brief] if isinstance(each, Assumption) else None for each in texts]
 
     def noting(self, note: str) -> Assumption:
         """Return it with a note in brackets."""

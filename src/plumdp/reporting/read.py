@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_type_hints
@@ -178,21 +179,30 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
         "answer": told["answer"],
         "difference": told["comparison"],
     }
-    alone = read_as({"assumptions": tuple[str, ...]}, content)["assumptions"]
-    more = told["comparison"].get("assuming", [])
-    in_brief = read_as(tuple[tuple[Group, str], ...], content.get("in_brief", []), "in_brief")
-    if in_brief and len(in_brief) != len(alone) + len(more):
-        raise DataError(f"in_brief has {len(in_brief):,} entries, and there are {len(alone) + len(more):,} assumptions")
-    assumed = Assumption.again((*alone, *more), in_brief)
-    given["assumptions"] = assumed[: len(alone)]
-    if more:
-        told["comparison"]["assuming"] = [*assumed[len(alone) :]]
     made = {}
     for name, kind in get_type_hints(Certificate).items():
         own = {each.name: given[each.name] for each in fields(kind) if each.name in given}
         made[name] = read_as(kind, content, given=own, optional=("visible_error", "ground", "rungs", "cap"))
-    certificate = Certificate(**made)
+    certificate = _with_briefs(Certificate(**made), content.get("in_brief", []))
     return replace(certificate, claim=contradicted(certificate.claim, certificate.how, certificate.rests_on))
+
+
+def _with_briefs(certificate: Certificate, in_brief: Any) -> Certificate:
+    """Return a certificate whose assumptions have their groups, and what they are in brief, if these were kept."""
+    told, lengths = (
+        read_as(tuple[tuple[Group, str] | None, ...], in_brief, "in_brief"),
+        [*map(len, certificate.assuming)],
+    )
+    if told and len(told) != sum(lengths):
+        raise DataError(f"in_brief has {len(told):,} entries, and there are {sum(lengths):,} assumptions")
+    assumed = iter(Assumption.again([*chain(*certificate.assuming)], told))
+    alone, more, *of_rungs = (tuple(islice(assumed, n)) for n in lengths)
+    rungs = (replace(rung, premises=each) for rung, each in zip(certificate.claim.rungs, of_rungs, strict=True))
+    comparison = certificate.comparison
+    if more:
+        comparison = replace(comparison, difference={**comparison.difference, "assuming": [*more]})
+    claim, rests_on = certificate.claim, replace(certificate.rests_on, assumptions=alone)
+    return replace(certificate, claim=replace(claim, rungs=tuple(rungs)), rests_on=rests_on, comparison=comparison)
 
 
 def _quality(content: Any) -> DataQuality | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Any
 
 from plumdp.base.json_values import digest, json_value
@@ -88,6 +89,12 @@ class Certificate:
     _repr_html_ = as_html
 
     @property
+    def assuming(self) -> list[Sequence[str]]:
+        """What the claim, a comparison, and each rung assume."""
+        more = self.comparison.difference.get("assuming", ())
+        return [self.rests_on.assumptions, more, *(rung.premises for rung in self.claim.rungs)]
+
+    @property
     def _picture(self) -> str:
         claim = self.claim
         if not claim.claims_bounds:
@@ -101,8 +108,7 @@ class Certificate:
         content = {"schema": SCHEMA} | {name: json_value(told[name]) for name in told if name not in _NOT_TOLD}
         content |= {"narrower": "".join(map(str, self.how.narrower)), "budget": json_value(dict(self.how.budget))}
         content |= {"comparison": content.pop("difference")}
-        assumed = (*self.rests_on.assumptions, *content["comparison"].get("assuming", ()))
-        content |= {"in_brief": [Assumption.of(each).in_brief for each in assumed]}
+        content |= {"in_brief": Assumption.in_brief(chain(*self.assuming))}
         unclaimed = {} if self.claim.claims_bounds else {"lower": None, "upper": None}
         return {
             name: told

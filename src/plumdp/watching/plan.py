@@ -254,7 +254,7 @@ class WatchState:
     def to_text(self) -> str:
         """Return the state as JSON in one line, with a checksum."""
         content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in _KEPT}
-        content["in_brief"] = [Assumption.of(each).in_brief for each in self.assuming]
+        content["in_brief"] = Assumption.in_brief(self.assuming)
         content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
         text = json.dumps(content, default=asdict, ensure_ascii=False, separators=(",", ":"))
         return json.dumps({"checksum": _hash(text)})[:-1] + f',"state":{text}}}\n'
@@ -277,7 +277,7 @@ class WatchState:
             )
         bets = None if content["bets"] is None else ValueBets.from_json(content["bets"])
         content["alarms"] = tuple(Alarm(**alarm) for alarm in content["alarms"])
-        content["assuming"] = Assumption.again(content["assuming"], content.get("in_brief", ()))
+        content["assuming"] = tuple(Assumption.again(content["assuming"], content.get("in_brief", ())))
         stream = Stream.from_json(content["stream"], plan.rows, plan.n_learned)
         return WatchState(plan, stream, bets, **{name: content[name] for name in _KEPT})
 
