@@ -241,6 +241,7 @@ def test_a_saved_result_is_explained_without_its_runs(tmp_path, policy):
     found = pl.conclude(learned, FAILS, policy=policy)
     assert found.claim.ground == "whole runs"
     pl.write_result(found, tmp_path / "result", model=UNITS, counts=log)
+    assert str(pl.read_result(tmp_path / "result")) == str(found)
     _, findings = explain_result(tmp_path / "result", parts=["ladder"])
     (shown,) = {(each.lower, each.upper) for each in findings.ladder if each.relaxation == found.how.relaxation}
     assert shown == (found.claim.rungs[1].lower, found.claim.rungs[1].upper)
