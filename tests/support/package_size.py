@@ -23,15 +23,15 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 72_257,
-    "files of src/plumdp": 360,
-    "lines of src/plumdp_verify": 4_664,
+    "lines of src/plumdp": 74_942,
+    "files of src/plumdp": 372,
+    "lines of src/plumdp_verify": 4_676,
     "files of src/plumdp_verify": 30,
     "public names": 66,
     "commands": 14,
-    "options of commands": 51,
-    "functions that certify enters": 761,
-    "files that certify enters": 110,
+    "options of commands": 53,
+    "functions that certify enters": 767,
+    "files that certify enters": 117,
 }
 
 CLOSURES = {  # files that a module may need, with the imports inside of functions
