@@ -95,8 +95,9 @@ def _require_one_thing(given: Options) -> None:
         "--relaxation": given.relaxation not in (None, "all"),
         "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
+        "--model-tolerance": given.since and given.model_tolerance,
+        "--witness": given.since and given.witness,
     }
-    others |= {f"--{name}": given.since and getattr(given, name) for name in ("model_tolerance", "witness")}
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
     if len(asked) > 1:
