@@ -70,7 +70,7 @@ def computed(functions):
 def test_saving_writes_what_is_there_and_solves_nothing(certificate, tmp_path):
     functions = entered(lambda: pl.write_result(certificate, tmp_path / "result", model=STUDY.model, counts=COUNTS))
     assert computed(functions) == []
-    assert 10 < len(functions) <= 48  # three of them write each file whole, and some say in which words data are kept
+    assert 10 < len(functions) <= 50  # three write each file whole; some say in which words data and assumptions are
     seconds = []
     for k in range(5):
         start = process_time()
@@ -127,7 +127,7 @@ def other_confidence(folder, certificate):
 
 
 def fewer_assumptions(folder, certificate):
-    seal(folder, assumptions=[])
+    seal(folder, assumptions=[], in_brief=[])
 
 
 def other_answer(folder, certificate):

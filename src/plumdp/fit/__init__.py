@@ -3,5 +3,5 @@
 In: a model and its counts.
 Out: one p-value that is valid at any time, and what may be wrong, in words.
 Begin with: ``model_fit.py``; ``diagnosis.py`` explains.
-Used by: tables, learning, certifying, explaining, watching, plots.
+Used by: tables, learning, certifying, explaining, starting, watching, plots.
 """

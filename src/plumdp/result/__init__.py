@@ -3,5 +3,5 @@
 In: bounds and what they rest on.
 Out: ``Certificate``, ``Findings``, ``PolicyTable``, and folders of files.
 Begin with: ``certificate.py``; ``show.py`` renders every result, ``folder.py`` writes it.
-Used by: learning, certifying, verifying, exchange, explaining, online, watching, plots, reporting, cli.
+Used by: learning, certifying, verifying, exchange, explaining, online, starting, watching, plots, reporting, cli.
 """
