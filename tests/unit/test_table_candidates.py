@@ -9,6 +9,7 @@ from shorthand import improve
 import plumdp as pl
 from plumdp.base.error_budget import favoured_parts
 from plumdp.model.policy import policy_weights
+from plumdp.result.show import as_text
 from plumdp.tables.table_set import TableSet
 
 pytestmark = pytest.mark.slow
@@ -89,7 +90,7 @@ def test_a_gain_over_a_baseline_is_certified_and_true(baseline):
     other = found.difference.second
     assert 0 < found.gain <= value(model, point, found.policy) - value(model, point, other.policy)
     assert other.lower <= value(model, point, other.policy) <= other.upper
-    assert "bets on temporal differences" in str(other)
+    assert "bets on temporal differences" in as_text(other, in_full=True)
 
 
 def policy_of(model, name):

@@ -228,7 +228,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--encoding": "--text encoding=NAME",
     "--end": "--table end=FORMULA",
     "--first": "--table first=N",
-    "--gaps": "--cut-off unrelated",
+    "--gaps": "--censoring unrelated",
     "--history": "check-model, which tests memory if the log has runs and steps",
     "--initial": "--table initial.NAME=VALUE",
     "--metrics": "-o FILE",
