@@ -23,7 +23,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 74_942,
+    "lines of src/plumdp": 74_943,
     "files of src/plumdp": 372,
     "lines of src/plumdp_verify": 4_676,
     "files of src/plumdp_verify": 30,
