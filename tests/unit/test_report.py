@@ -359,7 +359,9 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
 @pytest.mark.slow
 def test_a_model_without_choices_is_told_without_policies(hopper):
     certificate, findings = hopper
-    assert certificate.headline.startswith("Certified: the probability that the system reaches a state with at = “gone” ")
+    assert certificate.headline.startswith(
+        "Certified: the probability that the system reaches a state with at = “gone” "
+    )
     page = render(certificate, findings)
     assert not re.search(r"best policy|Wanted|What to do in each state|unmeasured confounding", page)
     assert "no step is missing because of its outcome" in page
