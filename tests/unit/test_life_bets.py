@@ -124,7 +124,7 @@ def test_as_few_as_said_miss():
     assert missed <= 0.3 * 100
 
 
-def test_a_chain_with_runs_that_were_censoring_has_a_life_table():
+def test_a_chain_with_runs_that_were_censored_has_a_life_table():
     rng, rows = np.random.default_rng(1), []
     for unit in range(300):
         chance, cut = (0.05 if unit % 2 else 0.15), int(rng.integers(1, 30))

@@ -31,7 +31,7 @@ _HALVINGS, _SEARCHES, _RANGE = 50, 30, 4.0  # of q, and of the logarithm of the 
 
 
 def risk_ends(lives: Lives, error: float, planned: float) -> Range:
-    """Return bounds on what is asked, each of which has half of the error; so many runs were announced."""
+    """Return bounds on what is asked, each of which has half of the error; so many runs were pre-specified."""
     goal = -log(equal_parts(error, 2)) * (1 + 8 * UNIT)
     blocks = [0, *_renewals(len(lives.steps)), len(lives.steps)]
     sizes = np.array([sizes_of(lives.seen(0, first), first, goal, planned) for first in blocks[:-1]])
