@@ -95,9 +95,14 @@ def test_the_page_on_models_tells_the_truth_about_the_standard_models():
     assert told == {name: set(standard.point) for name, standard in STANDARD.items()}
 
 
-@pytest.mark.parametrize(("example", "remedy"), [row[1:] for row in rows_of_the_page("in a probability")])
-def test_the_page_on_models_tells_the_truth_about_probabilities(example, remedy, tmp_path):
-    code = example.strip("`")
+def examples_of_probabilities():
+    """Return each example of the page's table of probabilities, with what the page says becomes of it."""
+    rows = rows_of_the_page("in a probability")
+    return [(code, remedy) for _, examples, remedy in rows for code in re.findall(r"`(.*?)`", examples)]
+
+
+@pytest.mark.parametrize(("code", "remedy"), examples_of_probabilities())
+def test_the_page_on_models_tells_the_truth_about_probabilities(code, remedy, tmp_path):
     constant, probability = (code, "r") if code.startswith("const") else ("", code)
     path = tmp_path / "model.prism"
     path.write_text(
@@ -108,5 +113,6 @@ def test_the_page_on_models_tells_the_truth_about_probabilities(example, remedy,
     if remedy == "read":
         assert pl.read_model(path).graph.n_states == 3
     else:
-        with pytest.raises(pl.ModelError, match=rf"line 3\b.*{remedy}"):
+        assert remedy == "give it a parameter of its own"
+        with pytest.raises(pl.ModelError, match=r"line 3\b.*give .* a parameter of its own"):
             pl.read_model(path)
