@@ -38,7 +38,7 @@ ASKED = 'P=? [ F<=12 status="failed" ]'
 LAWS: dict[str, tuple[tuple[float, ...], tuple[float, ...], float]] = {
     "alike": ((0.15,), (1.0,), 0.0),
     "two kinds": ((0.05, 0.3), (0.5, 0.5), 0.0),
-    "two kinds, mild": ((0.1, 0.2), (0.5, 0.5), 0.0),
+    "two mild kinds": ((0.1, 0.2), (0.5, 0.5), 0.0),
     "few bad": ((0.05, 0.4), (0.85, 0.15), 0.0),
     "ageing": ((0.08,), (1.0,), 0.1),
 }
