@@ -260,10 +260,6 @@ def difference(
     Difference
         Both bounds, the verdicts and their sentence.
 
-    See Also
-    --------
-    decisions.improve, decisions.net_benefit
-
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate

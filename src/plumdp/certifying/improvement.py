@@ -140,10 +140,6 @@ def improve(
     Improvement
         The policy, and the bounds on its gain.
 
-    See Also
-    --------
-    difference
-
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate

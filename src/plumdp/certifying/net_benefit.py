@@ -166,10 +166,6 @@ def net_benefit(
     NetBenefit
         The strategies, and where in the range each is best.
 
-    See Also
-    --------
-    difference
-
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate

@@ -135,10 +135,6 @@ def certify(
     DataError
         If options or data exclude each other.
 
-    See Also
-    --------
-    learn, conclude, difference, decide
-
     Examples
     --------
     >>> from plumdp import case_study, simulate
@@ -221,10 +217,6 @@ def compare(
     -------
     list of Certificate
         One for each relaxation, in the same order.
-
-    See Also
-    --------
-    conclude
 
     Examples
     --------
@@ -311,10 +303,6 @@ def conclude(
     ------
     ModelError
         If the objective does not fit the model.
-
-    See Also
-    --------
-    certify, learn
 
     Examples
     --------

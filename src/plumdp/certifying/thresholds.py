@@ -160,10 +160,6 @@ def decide(
     Decision
         The verdict, its sentence and the bounds.
 
-    See Also
-    --------
-    conclude
-
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate

@@ -52,10 +52,6 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     path
         The Parquet file.
 
-    See Also
-    --------
-    read_counts
-
     Examples
     --------
     >>> from pathlib import Path
@@ -113,10 +109,6 @@ def read_counts(model: HasGraph, path: str | Path) -> TransitionCounts:
     ------
     DataError
         If the file is of another model, damaged or changed.
-
-    See Also
-    --------
-    write_counts
 
     Examples
     --------

@@ -95,10 +95,6 @@ def model_from_log(
     ParametricMDP
         The table.
 
-    See Also
-    --------
-    start, model.table_model
-
     Examples
     --------
     >>> import pandas as pd
@@ -403,10 +399,6 @@ def table_from_env(
     -------
     ParametricMDP
         The table.
-
-    See Also
-    --------
-    data.sample_env, model.table_model
 
     Examples
     --------

@@ -153,10 +153,6 @@ def read_log(
     DataError
         If columns are missing, or rows do not fit the model.
 
-    See Also
-    --------
-    start, write_counts, data.counts_query
-
     Examples
     --------
     >>> import pandas as pd

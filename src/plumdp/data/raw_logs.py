@@ -142,10 +142,6 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
     RawLog
         The log; ``remember`` adds a variable to its states.
 
-    See Also
-    --------
-    start, read_log
-
     Examples
     --------
     >>> import pandas as pd

@@ -86,10 +86,6 @@ def simulate(
     TransitionCounts
         How often each transition was taken.
 
-    See Also
-    --------
-    data.record, data.write_runs
-
     Examples
     --------
     >>> from plumdp import case_study

@@ -77,10 +77,6 @@ def as_env(
     MissingExtra
         If ``gymnasium`` is not installed.
 
-    See Also
-    --------
-    data.sample_env
-
     Examples
     --------
     >>> from plumdp import case_study
@@ -174,10 +170,6 @@ def sample_env(
     ------
     DataError
         If an observation does not fit the model, or a value is out of its range.
-
-    See Also
-    --------
-    simulate, data.as_env
 
     Examples
     --------

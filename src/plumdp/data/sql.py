@@ -145,10 +145,6 @@ def counts_query(
     str
         The query.
 
-    See Also
-    --------
-    read_log
-
     Examples
     --------
     >>> from plumdp import case_study

@@ -124,10 +124,6 @@ def record(
     Trajectories
         The runs, step by step.
 
-    See Also
-    --------
-    simulate, data.write_runs
-
     Examples
     --------
     >>> from plumdp import case_study
@@ -224,10 +220,6 @@ def write_runs(
     -------
     int
         How many steps the runs have.
-
-    See Also
-    --------
-    simulate, read_log
 
     Examples
     --------

@@ -31,10 +31,6 @@ def write_policy(policy: PolicyTable, path: str | Path) -> None:
         The file: ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north``
         for each state), ``.json`` a scheduler as Storm writes it, ``.py`` a function, and ``.rules`` rules for people.
 
-    See Also
-    --------
-    read_policy
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

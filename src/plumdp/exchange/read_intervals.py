@@ -120,10 +120,6 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
     ModelError
         If the file is not an interval model.
 
-    See Also
-    --------
-    exchange.write_interval_model
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -177,10 +173,6 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     ------
     DataError
         If the model is a table from a log that runs may leave: no intervals say what holds there.
-
-    See Also
-    --------
-    exchange.write_interval_model
 
     Examples
     --------

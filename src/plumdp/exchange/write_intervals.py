@@ -282,10 +282,6 @@ def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -
     path
         The file: ``.umb`` is a UMB archive, ``.drn`` Storm's text.
 
-    See Also
-    --------
-    exchange.read_interval_model
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

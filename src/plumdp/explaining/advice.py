@@ -84,10 +84,6 @@ def advise(
     DataError
         If the model has gaps, or nothing was learned of its parameters.
 
-    See Also
-    --------
-    explain, decisions.runs_to_tell
-
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate

@@ -60,10 +60,6 @@ def explain(learned: Learned, certificate: Certificate, *, parts: Sequence[str] 
     Findings
         What ``draw`` and ``write_report`` show.
 
-    See Also
-    --------
-    advise, draw, write_report
-
     Examples
     --------
     >>> from plumdp import case_study, conclude, learn, simulate

@@ -208,10 +208,6 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
         None if it is known which policy is better, or that they are the same within the margin, or if nothing can be
         predicted.
 
-    See Also
-    --------
-    difference, advise
-
     Examples
     --------
     >>> from plumdp import case_study, difference, learn, simulate

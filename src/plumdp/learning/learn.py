@@ -86,10 +86,6 @@ def learn(
     DataError
         If the counts are of another model, or options exclude each other.
 
-    See Also
-    --------
-    certify, conclude
-
     Examples
     --------
     >>> from plumdp import case_study, conclude, simulate

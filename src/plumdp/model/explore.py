@@ -92,10 +92,6 @@ def explore(
     ModelError
         If a row is no distribution, or a state is not what the others are.
 
-    See Also
-    --------
-    unknown, model.explore_batch, read_model
-
     Examples
     --------
     >>> from plumdp import ParameterSpace, parameters
@@ -197,10 +193,6 @@ def explore_batch(
     -------
     ParametricMDP
         The model of all states that were reached.
-
-    See Also
-    --------
-    explore, model.tabulate
 
     Examples
     --------

@@ -55,10 +55,6 @@ def unknown(*successors: Any, row: str | None = None) -> FreeRow:
     FreeRow
         The row, for ``step`` of ``explore``.
 
-    See Also
-    --------
-    model.free_rows
-
     Examples
     --------
     >>> from plumdp import explore, unknown
@@ -122,10 +118,6 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     -------
     ParametricMDP
         The model with unknown rows.
-
-    See Also
-    --------
-    unknown, model.table_model
 
     Examples
     --------

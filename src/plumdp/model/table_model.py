@@ -57,10 +57,6 @@ def table_model(
     ParametricMDP
         The table.
 
-    See Also
-    --------
-    model.free_rows, data.model_from_log
-
     Examples
     --------
     >>> from plumdp.model import table_model

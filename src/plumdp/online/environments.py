@@ -76,10 +76,6 @@ def simulator(
     Simulator
         The environment.
 
-    See Also
-    --------
-    learn_online
-
     Examples
     --------
     >>> from plumdp import case_study

@@ -186,10 +186,6 @@ def learn_online(
     OnlineRecord
         The episodes so far, the bounds, and a certificate of the best policy.
 
-    See Also
-    --------
-    online.simulator, online.read_record
-
     Examples
     --------
     >>> from plumdp import case_study

@@ -105,10 +105,6 @@ def read_record(path: str | Path) -> OnlineRun:
     OnlineRun
         The records.
 
-    See Also
-    --------
-    learn_online
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

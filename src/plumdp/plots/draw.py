@@ -96,10 +96,6 @@ def draw(
     Picture
         The figure, which notebooks show; ``save`` writes it.
 
-    See Also
-    --------
-    explain
-
     Examples
     --------
     >>> from plumdp import case_study, conclude, explain, learn, simulate

@@ -297,10 +297,6 @@ def write_report(
     watch
         What ``watch`` returned for the certificate: the report then says whether it was withdrawn, when and why.
 
-    See Also
-    --------
-    explain
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

@@ -92,10 +92,6 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     DataError
         If files were changed since.
 
-    See Also
-    --------
-    write_result
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

@@ -54,10 +54,6 @@ def write_result(
     DataError
         If the folder is there already, and ``force`` is not given.
 
-    See Also
-    --------
-    read_result
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

@@ -47,10 +47,6 @@ class PolicyTable:
     chosen_by
         Marks of the data whose certificate the policy comes from, which it cannot be pre-specified to.
 
-    See Also
-    --------
-    read_policy
-
     Examples
     --------
     >>> from plumdp import case_study
@@ -317,10 +313,6 @@ def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) 
     ------
     DataError
         If states or actions are not those of the model.
-
-    See Also
-    --------
-    exchange.write_policy
 
     Examples
     --------

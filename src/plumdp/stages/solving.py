@@ -54,10 +54,6 @@ def solve(
     Solution
         Both bounds for each state, the policy and the status.
 
-    See Also
-    --------
-    stages.evaluate, exchange.interval_model
-
     Examples
     --------
     >>> from plumdp import case_study
@@ -105,10 +101,6 @@ def evaluate(
     -------
     Solution
         Both bounds for each state.
-
-    See Also
-    --------
-    stages.solve
 
     Examples
     --------

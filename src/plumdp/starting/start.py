@@ -106,10 +106,6 @@ def start(
     DataError
         If the log does not show which column is which.
 
-    See Also
-    --------
-    read_log, data.raw_log
-
     Examples
     --------
     >>> import pandas as pd

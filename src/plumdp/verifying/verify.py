@@ -79,10 +79,6 @@ def verify(path: str | Path) -> Report:
     Report
         What holds, what does not, and what is trusted; nothing that made the result is used.
 
-    See Also
-    --------
-    decisions.make_witness
-
     Examples
     --------
     >>> print(verify("no-such-folder"))

@@ -68,10 +68,6 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     DataError
         If certificates of this kind have no witness yet.
 
-    See Also
-    --------
-    decisions.verify
-
     Examples
     --------
     >>> from plumdp import case_study, conclude, learn, simulate

@@ -366,10 +366,6 @@ def watch(
     DataError
         If an option or a part cannot be used as given.
 
-    See Also
-    --------
-    check_model
-
     Examples
     --------
     >>> from plumdp import case_study, simulate

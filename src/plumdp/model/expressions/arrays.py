@@ -96,10 +96,6 @@ def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
     PolynomialArray
         One expression for each line.
 
-    See Also
-    --------
-    model.explore_batch
-
     Examples
     --------
     >>> from plumdp import parameters

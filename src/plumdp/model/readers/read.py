@@ -69,10 +69,6 @@ def read_model(
     MissingExtra
         If ``stormpy``, which reads such files, is not installed.
 
-    See Also
-    --------
-    explore
-
     Examples
     --------
     >>> from plumdp.case_studies import prism_file
