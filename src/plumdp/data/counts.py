@@ -124,7 +124,8 @@ class Pilot:
         n_pilots: int = 0,
     ) -> Pilot:
         """Return a pilot, given what was seen in it and at its moments, with sums of learned rewards."""
-        counts, sums = tuple(each.counts for each in moments), tuple(each.rewards for each in (seen, *moments))
+        counts = tuple(read_only(each.counts) for each in moments)  # not copied, as nobody adds to them any more
+        sums = tuple(each.rewards for each in (seen, *moments))
         return Pilot(seen.counts, end, ratio, rests_on, counts, lengths, expected, sums, n_pilots)
 
     def _check_moments(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Event
 from typing import Any, TypeAlias
@@ -125,7 +125,11 @@ def simulate(
         stages[bisect_right(moments, start)] += part
         seen_here = np.flatnonzero(part)
         recorder.add(bisect_right(ends, start), seen_here, part[seen_here])
-    *seen, all_seen = accumulate(_with_rewards(model.counted, point, stages, np.random.default_rng(plan.key)))
+    parts = _with_rewards(model.counted, point, stages, np.random.default_rng(plan.key))
+    del stages, part
+    for i in range(1, len(parts)):  # each part is freed as it is added up: a model may have 10^7 transitions
+        parts[i] = parts[i - 1] + parts[i]
+    *seen, all_seen = parts
     kept = planned_pilot(seen, n, sizes=moments) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     new = new_parts(int(all_seen.counts.sum()), key=plan.seed, is_simulated=True)
