@@ -54,7 +54,8 @@ def wealths(heads, n, pilot, truth):
     for stage in find_stages(table, data, space):
         steps = steps_of_stage(table, stage, np.ones((1, 1)), horizons.length, space)
         for side, i in np.ndindex(*won.shape):
-            factors = factors_along(table, stage.point, (1 - 2 * side) * sizes[i] * steps[i][0], stage.sharpness)
+            step = (1 - 2 * side) * sizes[i] * steps[i]
+            (factors,) = factors_along(table, stage.point, step, stage.sharpness)
             means = np.bincount(table.group, table.values(np.array([truth]))[0] * factors, len(table.is_class))
             won[side, i] += stage.outcome_counts @ np.log(factors)
             won[side, i] -= table.visits(stage.outcome_counts) @ np.log(means)

@@ -60,7 +60,7 @@ def wealth(throws, planned, moments=None):
     for of_side in {each.sign: each.steps[:, 0] for each in placed.bets.sides}.values():
         won = Fraction(1)
         for stage, step in zip(find_stages(TABLE, counts, SPACE), of_side, strict=True):
-            one, other = map(Fraction, factors_along(TABLE, stage.point, step)[:2].tolist())
+            one, other = map(Fraction, factors_along(TABLE, stage.point, step[None])[0, :2].tolist())
             heads, tails = map(int, stage.outcome_counts[:2])
             won *= one**heads * other**tails / ((one + other) / 2) ** (heads + tails)
         total += won / 2

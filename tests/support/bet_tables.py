@@ -71,5 +71,5 @@ def random_counts(table, rng, most):
 
 def place_bets(table, point, information, gradient, *, error, side):
     """Return the factors of bets at an error on one side of a gradient; None if no outcome changes along it."""
-    (step,) = unit_steps(table, information, gradient[None, :])
-    return factors_along(table, point, side * sqrt(-2 * log(error)) * step) if step.any() else None
+    steps = unit_steps(table, information, gradient[None, :])
+    return factors_along(table, point, side * sqrt(-2 * log(error)) * steps)[0] if steps.any() else None

@@ -183,7 +183,7 @@ class Case:
             error=0.001,
             texts=[""] * len(across),
         )
-        return [part.factors for each in placed for of_stage in each.parts for part in of_stage]
+        return [factors for each in placed for part in each.parts for factors in part.factors]
 
     @cached_property
     def drifts(self) -> list:

@@ -211,7 +211,7 @@ def exact_half_space(table, seen, factors, error, means):
 
 def room(table, seen, factors, error, near, found):
     """Return by how much the offset is larger than rounding of the row asks for, over the whole box; exact."""
-    means = method._tangent_points(table, factors, table.values(near)[0])
+    (means,) = method._tangent_points(table, factors[None], table.chances(near))
     row, offset = exact_half_space(table, seen, factors, error, means)
     off = [Fraction(a) - b for a, b in zip(found.row.tolist(), row, strict=True)]
     ends = zip(table.lower.tolist(), table.upper.tolist(), strict=True)

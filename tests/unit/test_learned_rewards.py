@@ -69,7 +69,8 @@ def expectations(seed):
     table, other = likelihood_table(model), Fraction(int(rng.integers(1, 64)), 64)
     truth, wrong = ([f.evaluate({"pay": at}) for f in table.outcomes] for at in (mean, other))
     bets = [
-        Fraction(e) for e in factors_along(table, np.array([float(other)]), np.array([0.3 * rng.normal()])).tolist()
+        Fraction(e)
+        for e in factors_along(table, np.array([float(other)]), np.array([[0.3 * rng.normal()]]))[0].tolist()
     ]
     stake = sum(f * e for f, e in zip(truth, bets, strict=True))
     for odds in ([w / t for w, t in zip(wrong, truth, strict=True)], [e / stake for e in bets]):
@@ -111,7 +112,7 @@ def won_and_bound(seed):
     values, shares = random_law(rng)
     table, (low, span), per_unit = SMALL_TABLE, (2, 8), model.learned_rewards["cost"].per_unit
     point, step = np.array([low + span * rng.uniform(0.05, 0.95)]), rng.normal(size=1)
-    factors = factors_along(table, point, step, 1 + rng.gamma(4, 4, 1))
+    (factors,) = factors_along(table, point, step[None], 1 + rng.gamma(4, 4, 1))
     one, other = map(Fraction, factors.tolist())
     mean = sum(value * share for value, share in zip(values, shares, strict=True))
     won = sum(share * (x * one + (1 - x) * other) for x, share in zip(values, shares, strict=True))

@@ -49,7 +49,7 @@ def placed(table, stages, horizons, rng, error):
     for each in found:
         first = stages[: each.side.until]
         pairs = zip(first, each.side.steps, strict=False)
-        factors = np.array([[factors_along(table, stage.point, step) for step in steps] for stage, steps in pairs])
+        factors = np.array([factors_along(table, stage.point, steps) for stage, steps in pairs])
         yield each.left, first, factors, horizons._replace(log_weight=horizons.log_weight - log(2))
 
 

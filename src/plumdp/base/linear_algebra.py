@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -12,16 +13,20 @@ from plumdp.base.rounding import UNIT, UP, FloatArray
 def solve_nearly(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """Return about the solution of equations with a symmetric matrix, the shortest one if floats find them singular.
 
-    Nothing bounds what it is off, so that it only proposes. It is not finite if the equations are not.
+    There may be several matrices (m, d, d), and a solution for each. Nothing bounds what it is off, so that it only
+    proposes. It is not finite if the equations are not.
     """
-    if not np.isfinite(matrix).all() or not np.isfinite(right).all():
+    is_finite = bool(np.isfinite(matrix).all() and np.isfinite(right).all())
+    with suppress(np.linalg.LinAlgError):
+        if is_finite:
+            return np.asarray(np.linalg.solve(matrix, right))
+    if matrix.ndim > 2:
+        return np.array([solve_nearly(each, right) for each in matrix])
+    if not is_finite:
         return np.full_like(right, np.nan)
-    try:
-        return np.asarray(np.linalg.solve(matrix, right))
-    except np.linalg.LinAlgError:
-        size = np.sqrt(np.abs(np.diagonal(matrix)))
-        size = np.where(size > 0, size, 1.0)  # blocks of very different sizes count alike
-        return np.asarray((np.linalg.lstsq(matrix / np.outer(size, size), (right.T / size).T)[0].T / size).T)
+    size = np.sqrt(np.abs(np.diagonal(matrix)))
+    size = np.where(size > 0, size, 1.0)  # blocks of very different sizes count alike
+    return np.asarray((np.linalg.lstsq(matrix / np.outer(size, size), (right.T / size).T)[0].T / size).T)
 
 
 def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArray, float]:

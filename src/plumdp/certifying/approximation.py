@@ -104,7 +104,7 @@ def _variance(learned: Learned, point: FloatArray, gradient: FloatArray) -> floa
     # an outcome that was never seen has a probability of about half of one in the visits of its row
     weights = sharpened(table, *table.pool_seen(learned.counts.seen))
     visits = table.visits(weights)[table.group]
-    values = np.maximum(table.values(point)[0], _HALF / np.maximum(visits, _HALF))
+    values = np.maximum(table.chances(point), _HALF / np.maximum(visits, _HALF))
     scaled = (
         table.coefficients / values[:, None] * np.sqrt(np.where(visits > 0, np.maximum(weights, _HALF), 0.0))[:, None]
     )

@@ -59,7 +59,7 @@ class HalfSpace:
 def unit_steps(
     table: LikelihoodTable, information: FloatArray, gradients: FloatArray, near: FloatArray | None = None
 ) -> FloatArray:
-    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d), or zero if no outcome changes along it.
+    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each I (…, d, d) and gradient g (J, d), or zero if no outcome changes.
 
     Steps are those near a point, if parameters are functions of others.
     """
@@ -68,22 +68,22 @@ def unit_steps(
     is_finite = (size > 0) & (size < inf)
     slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ basis
     slope[np.abs(slope).max(axis=1, initial=0.0) < _LEAST_SLOPE] = 0.0
-    step = solve_nearly(basis.T @ information @ basis, slope.T).T
-    norm = np.sqrt(np.maximum((slope * step).sum(axis=1, keepdims=True), 0.0))
+    step = np.swapaxes(solve_nearly(basis.T @ information @ basis, slope.T), -1, -2)
+    norm = np.sqrt(np.maximum((slope * step).sum(axis=-1, keepdims=True), 0.0))
     return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ basis.T)
 
 
 def factors_along(
-    table: LikelihoodTable, point: FloatArray, step: FloatArray, sharpness: FloatArray | None = None
+    table: LikelihoodTable, point: FloatArray, steps: FloatArray, sharpness: FloatArray | None = None
 ) -> FloatArray:
-    """Return the factors (n_outcomes) of bets that the true parameters differ from a point by a step.
+    """Return the factors (m, n_outcomes) of bets that the true parameters differ from a point by each step (m, d).
 
     Where values are expected to vary less than coins, by a ``sharpness`` (n_groups), bets are larger.
     """
-    probability = table.values(point)[0]
+    probability, slopes = table.chances(point), np.array([table.coefficients @ step for step in steps])
     is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
     sharp = np.ones(len(probability)) if sharpness is None else sharpness[table.group]
-    bets = np.where(is_bet_on, sharp * (table.coefficients @ step) / np.where(is_bet_on, probability, 1.0), 0.0)
+    bets = np.where(is_bet_on, sharp * slopes / np.where(is_bet_on, probability, 1.0), 0.0)
     largest = np.minimum(LARGEST_BET * np.sqrt(sharp), LARGEST_SHARP_BET)
     return np.asarray(np.exp(bets.clip(-largest, largest)))
 
@@ -94,7 +94,7 @@ def sharpness_of(table: AffineOutcomes, outcome_counts: FloatArray, mixed: Float
     It is one for groups (n_groups) without values, as ``mixed`` says (see ``Pooled``). One throw of a coin is added to
     what was seen, lest a few values that happen to be alike be taken for a law without variance.
     """
-    if mixed is None:
+    if mixed is None or not mixed.any():
         return np.ones(len(table.is_class))
     n = np.maximum(table.visits(outcome_counts), 1.0)
     of_coins = (1 - np.bincount(table.group, outcome_counts**2, len(n)) / n**2) / 2  # with two sides
@@ -110,7 +110,7 @@ def sharpened(table: AffineOutcomes, outcome_counts: FloatArray, mixed: FloatArr
 def log_gains(
     table: AffineOutcomes, outcome_counts: FloatArray, factors: FloatArray, mixed: FloatArray | None = None
 ) -> FloatArray:
-    """Return lower bounds on the logarithms (n_outcomes) of what bets win, whose sum is that of all.
+    """Return lower bounds on the logarithms of what bets with these factors (..., n_outcomes) win, outcome by outcome.
 
     It is Σ count ln factor, where outcomes are all there is. If values x from 0 to 1 win e + x (e' - e), the sum of
     their logarithms is at least n ln e + (Σx / t) ln(1 + t (e' / e - 1)) with t = Σx² / Σx and e <= e', with equality
@@ -120,6 +120,8 @@ def log_gains(
     gains = np.asarray(outcome_counts * np.log(factors))
     if mixed is None or not mixed.any():
         return gains
+    if factors.ndim > 1:
+        return np.array([log_gains(table, outcome_counts, each, mixed) for each in factors])
     group = np.flatnonzero(mixed)
     first = np.searchsorted(table.group, group)  # of two outcomes, as values have no more
     is_up = factors[first] <= factors[first + 1]
@@ -132,11 +134,11 @@ def log_gains(
 
 
 class PartialBets(NamedTuple):
-    """Bets on some of the data, and their share in the logarithm of a wealth."""
+    """Several bets on the same part of the data, and the share of each in the logarithm of a wealth."""
 
-    share: float
+    shares: FloatArray  # (m)
     outcome_counts: FloatArray  # (n_outcomes)
-    factors: FloatArray  # (n_outcomes)
+    factors: FloatArray  # (m, n_outcomes)
     mixed: FloatArray | None = None  # (n_groups): of ``Pooled``, if there are values of rewards
 
 
@@ -153,9 +155,8 @@ def half_space(
 
     ``near`` is the point at which the tangents to the logarithm are taken, such as the best estimate.
     """
-    return common_half_space(
-        table, [PartialBets(1.0, outcome_counts, factors)], near=near, bound=-log(error), text=text
-    )
+    parts = [PartialBets(np.ones(1), outcome_counts, factors[None, :])]
+    return common_half_space(table, parts, near=near, bound=-log(error), text=text)
 
 
 def common_half_space(
@@ -165,23 +166,23 @@ def common_half_space(
 
     Shares and factors are exact as given, and all later rounding moves the offset outward. Each term is a product of
     shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen units of its size
-    cover it, and one more for each part that weights are summed over. Other sums (``fsum``) are rounded once. A visit
+    cover it, and one more for each bet that weights are summed over. Other sums (``fsum``) are rounded once. A visit
     whose bets are all one changes nothing.
     """
-    weights, terms, values = np.zeros(len(table.constants)), [np.array([-bound])], table.values(near)[0]
-    for share, outcome_counts, factors, mixed in parts:
-        visits = table.visits(outcome_counts)
-        is_open = np.zeros(len(visits), dtype=np.bool_)
-        is_open[table.group[factors != 1]] = True
-        is_open &= visits > 0
+    weights, terms, values = np.zeros(len(table.constants)), [np.array([-bound])], table.chances(near)
+    for shares, outcome_counts, factors, mixed in parts:
+        share, visits = shares[:, None], table.visits(outcome_counts)
+        is_open = (table.by_group(factors != 1) > 0) & (visits > 0)
         means = _tangent_points(table, factors, values)
-        weights += share * np.where(is_open, visits / means, 0.0)[table.group] * factors
-        visits_bet_on = share * visits[is_open]
+        for each in share * np.where(is_open, visits / means, 0.0)[:, table.group] * factors:
+            weights += each
+        visits_bet_on = (share * visits)[is_open]
         gains = share * log_gains(table, outcome_counts, factors, mixed)
-        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), gains]
+        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), gains.ravel()]
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
-    outward = (16 + len(parts)) * UNIT * fsum(size.tolist())  # a larger offset keeps more points, which is safe
+    n_bets = sum(len(part.shares) for part in parts)
+    outward = (16 + n_bets) * UNIT * fsum(size.tolist())  # a larger offset keeps more points, which is safe
     return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
 
 
@@ -194,7 +195,7 @@ def tangent_half_space(
     offset is rounded outward as that of bets is.
     """
     is_seen = outcome_counts > 0
-    values = np.where(is_seen, table.values(near)[0], 1.0)
+    values = np.where(is_seen, table.chances(near), 1.0)
     values = np.where(values > 0, values, 1.0)
     weights = np.where(is_seen, outcome_counts / values, 0.0)
     terms = np.concatenate([outcome_counts[is_seen], -outcome_counts[is_seen] * np.log(values[is_seen]), [threshold]])
@@ -205,10 +206,9 @@ def tangent_half_space(
 
 
 def _tangent_points(table: AffineOutcomes, factors: FloatArray, values: FloatArray) -> FloatArray:
-    """Return Σ f e of each class, given f at a point, between its least and its largest factor as in the space."""
-    n = len(table.is_class)
-    lowest, highest = np.full(n, np.inf), np.zeros(n)
-    np.minimum.at(lowest, table.group, factors)
-    np.maximum.at(highest, table.group, factors)
-    means = np.bincount(table.group, values * factors, n)
-    return np.clip(means, lowest, highest)
+    """Return Σ f e (m, n_groups), given f at a point, between the least and the largest factor e as in the space."""
+    means, group = table.by_group(values * factors), table.numbered(len(factors))
+    lowest, highest = np.full(means.size, np.inf), np.zeros(means.size)
+    np.minimum.at(lowest, group, factors.ravel())
+    np.maximum.at(highest, group, factors.ravel())
+    return np.clip(means, lowest.reshape(means.shape), highest.reshape(means.shape))

@@ -100,7 +100,7 @@ class Partition:
         for _ in range(_RUN):
             visits += here / _RUN
             here = np.bincount(successor, here[source] * chance, n)
-        transitions, values = visits[source] * chance, table.values(point)[0]
+        transitions, values = visits[source] * chance, table.chances(point)
         expected = table.pool(transitions)
         for coins in table.coins:
             np.add.at(expected, coins.outcome, coins.thrown(transitions)[:, None] * values[coins.outcome])
@@ -127,7 +127,7 @@ class Partition:
 class Placed(NamedTuple):
     """Bets on one side of a direction, for some lengths of the data."""
 
-    factors: list[FloatArray]  # (M) of (n_outcomes)
+    factors: FloatArray  # (M, n_outcomes)
     weights: FloatArray  # (M + 1): in the wealth, that of the likelihood last
 
 
@@ -179,11 +179,11 @@ class Cells:
         of_likelihood = self.of_likelihood / total
         weights = self.error / total / (2 * len(gradients)) * WEIGHTS[lengths]
         prior, per_step = SPACE_AS_DATA * self.partition.space.precision, self.partition.information(cell.centre)
-        steps = np.array([unit_steps(table, length * per_step + prior, gradients) for length in LENGTHS[lengths]])
+        steps = unit_steps(table, LENGTHS[lengths][:, None, None] * per_step + prior, gradients)
         steps *= np.sqrt(-2 * np.log(total * weights))[:, None, None]
         for j, side in product(range(len(gradients)), (1, -1)):
             if steps[:, j].any():
-                factors = [factors_along(table, cell.centre, side * step) for step in steps[:, j]]
+                factors = factors_along(table, cell.centre, side * steps[:, j])
                 yield (j, side), Placed(factors, np.append(weights, of_likelihood))
 
 
@@ -197,9 +197,9 @@ def _half_space(cells: Cells, placed: Placed, near: FloatArray, ray: FloatArray)
     visits, is_seen, bound = table.visits(counts), counts > 0, -log(cells.total)
     factors, log_weights = placed.factors, np.log(placed.weights)
     is_open = visits > 0
-    ends = np.array([table.values(near)[0], table.coefficients @ ray])
-    means = np.array([[np.bincount(table.group, end * e, len(visits))[is_open] for e in factors] for end in ends])
-    won = np.array([log_gains(table, counts, e, mixed).sum() for e in factors])
+    ends = np.array([table.chances(near), table.coefficients @ ray])
+    means = table.by_group(ends[:, None] * factors).compress(is_open, axis=-1)
+    won = log_gains(table, counts, factors, mixed).sum(axis=1)
 
     def logarithms(t: float) -> FloatArray:
         bets = won - np.log(means[0] + t * means[1]) @ visits[is_open]
@@ -214,7 +214,8 @@ def _half_space(cells: Cells, placed: Placed, near: FloatArray, ray: FloatArray)
     share /= share.sum()
     used, at = np.flatnonzero(share), near + low * ray
     spent = float(share[used] @ (np.log(share[used]) - log_weights[used]))
-    parts = [PartialBets(float(p), counts, e, mixed) for p, e in zip(share[:-1], factors, strict=True) if p]
+    is_used = share[:-1] > 0
+    parts = [PartialBets(share[:-1][is_used], counts, factors[is_used], mixed)]
     bets = common_half_space(table, parts, near=at, bound=spent + bound)
     ratio = tangent_half_space(table, counts, cells.log_evidence, near=at)
     of_all = [(1.0, bets), (float(share[-1]), ratio)]

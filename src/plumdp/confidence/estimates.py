@@ -106,8 +106,8 @@ def with_pseudo_counts(table: LikelihoodTable, outcome_counts: FloatArray, pseud
     Each counts as its leverage among all of them: once if no others span its slope. So a probability that a hundred
     rows share, each with a known number of its own added, counts once and not a hundred times.
     """
-    weights, unseen = outcome_counts.copy(), is_never_seen(table, outcome_counts) & (table.direction >= 0)
-    if pseudo and unseen.any():
+    weights = outcome_counts.copy()
+    if pseudo and (unseen := is_never_seen(table, outcome_counts) & (table.direction >= 0)).any():
         slopes = table.coefficients[unseen]
         slopes = slopes / np.abs(slopes).max(axis=1, keepdims=True)
         matrix = slopes.T @ slopes + _RANK * np.eye(slopes.shape[1])
@@ -118,7 +118,7 @@ def with_pseudo_counts(table: LikelihoodTable, outcome_counts: FloatArray, pseud
 def information(table: LikelihoodTable, weights: FloatArray, point: FloatArray) -> FloatArray:
     """Return Σ weight b bᵀ / f² (d, d), the negative second derivative of the log-likelihood at a point."""
     used = weights > 0
-    slopes = table.coefficients[used] / table.values(point)[0][used, None]
+    slopes = table.coefficients[used] / table.chances(point)[used, None]
     matrix: FloatArray = slopes.T @ (slopes * weights[used, None])
     return (matrix + matrix.T) / 2
 
@@ -167,7 +167,7 @@ def _maximise(
     """Return the last point of Newton's method, and whether it is a maximum."""
     weights, start = with_pseudo_counts(table, outcome_counts, pseudo), table.middle
     used = (weights > 0) & (table.direction >= 0)
-    values, slopes = table.values(start)[0][used], table.coefficients[used]
+    values, slopes = table.chances(start)[used], table.coefficients[used]
     if not (values > 0).all():
         return start, False
     basis = span_of(slopes) if prior is None else table.basis
@@ -226,10 +226,15 @@ def law_of_space(model: ParametricMDP) -> Law:
 
 def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
     """Return the normal law about the estimate of a pilot (n_outcomes), with its precision and the space as a prior."""
-    inside = estimate_inside if table.lifts is None else _estimate_lifted
-    mean, pseudo = inside(table, pilot, prior=space)
+    mean, pseudo = mean_of_pilot(table, pilot, space)
     weights = with_pseudo_counts(table, pilot, pseudo)
     return Law(read_only(mean), information(table, weights, mean) + space.precision)
+
+
+def mean_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> tuple[FloatArray, float]:
+    """Return the estimate of a pilot (n_outcomes), with the space as a prior, and its pseudo count."""
+    inside = estimate_inside if table.lifts is None else _estimate_lifted
+    return inside(table, pilot, prior=space)
 
 
 def _estimate_lifted(table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Law) -> tuple[FloatArray, float]:
@@ -242,7 +247,7 @@ def _estimate_lifted(table: LikelihoodTable, outcome_counts: FloatArray, *, prio
     n = len(table.names) - (0 if table.lifts is None else len(table.lifts))
 
     def height(point: FloatArray) -> float:
-        values = table.values(point)[0][used]
+        values = table.chances(point)[used]
         off = point - prior.mean
         return (
             float(weights[used] @ np.log(values) - off @ prior.precision @ off / 2) if (values > 0).all() else -np.inf
@@ -253,7 +258,7 @@ def _estimate_lifted(table: LikelihoodTable, outcome_counts: FloatArray, *, prio
     for _ in range(_MAX_STEPS):
         basis = table.basis_near(point)
         matrix = basis.T @ (information(table, weights, point) + prior.precision) @ basis
-        slope = table.coefficients[used].T @ (weights[used] / table.values(point)[0][used])
+        slope = table.coefficients[used].T @ (weights[used] / table.chances(point)[used])
         step = basis @ solve_nearly(matrix, basis.T @ (slope - prior.precision @ (point - prior.mean)))
         tried = ((size, table.lifted((point + size * step)[:n])) for size in 0.5 ** np.arange(30))
         better = next((at for _, at in tried if height(at) > best), None)

@@ -70,7 +70,7 @@ def log_evidence(
     >>> outcome_counts = table.pool(counts.counts)
     >>> mean, covariance = moments(study.model.space)
     >>> point = estimate(table, outcome_counts)
-    >>> largest = float(outcome_counts @ np.log(table.values(point)[0]))
+    >>> largest = float(outcome_counts @ np.log(table.chances(point)))
     >>> evidence = log_evidence(table, outcome_counts, mean, np.linalg.inv(covariance))
     >>> print(f"{largest - evidence:.1f} nats below the maximum")
     2.9 nats below the maximum
@@ -127,7 +127,7 @@ def _leverages(table: LikelihoodTable, outcome_counts: FloatArray, prior: Law, p
     """
     basis = table.basis
     matrix = basis.T @ information(table, outcome_counts, point) @ basis + marginal_precision(prior[1], basis)
-    slopes = table.coefficients @ basis / table.values(point)[0][:, None]
+    slopes = table.coefficients @ basis / table.chances(point)[:, None]
     leverages: FloatArray = outcome_counts * (slopes * solve_nearly(matrix, slopes.T).T).sum(axis=1)
     return np.where(outcome_counts > 0, leverages.clip(0, 1), 0.0)
 

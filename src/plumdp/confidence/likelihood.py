@@ -260,7 +260,7 @@ def is_narrow(table: LikelihoodTable, space: Law) -> bool:
     About so much is what evidence loses by an average over the space: ½ ln det(I + J / P), with the precision P of its
     law and the information J of the visits at a point inside.
     """
-    weights = np.where(table.is_class[table.group], table.values(table.middle)[0], 0.0)
+    weights = np.where(table.is_class[table.group], table.chances(table.middle), 0.0)
     of_visits = information(table, weights, table.middle) * _VISITS / max(int(table.is_class.sum()), 1)
     told = np.eye(len(table.basis.T)) + solve_nearly(
         marginal_precision(space.precision, table.basis), table.basis.T @ of_visits @ table.basis
@@ -421,7 +421,7 @@ def _log_volume(likelihood: LevelSet, near: FloatArray) -> float:
     All likelihoods hold jointly, so that the choice of the smallest may depend on the data.
     """
     table, is_seen = likelihood.table, likelihood.outcome_counts > 0
-    basis, values = table.basis, table.values(near)[0]
+    basis, values = table.basis, table.chances(near)
     if likelihood.threshold == -inf or (values[is_seen] <= 0).any():
         return inf
     nats = float(likelihood.outcome_counts[is_seen] @ np.log(values[is_seen])) - likelihood.threshold
@@ -505,7 +505,7 @@ def furthest_point(
     weights = outcome_counts[is_seen]
 
     def is_inside(at: FloatArray) -> bool:
-        values = table.values(at)[0][is_seen]
+        values = table.chances(at)[is_seen]
         return bool((values > 0).all() and weights @ np.log(values) >= threshold)
 
     for _ in range(_TRIES):

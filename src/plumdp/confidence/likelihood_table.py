@@ -78,7 +78,21 @@ class AffineOutcomes:
 
     def visits(self, outcome_counts: FloatArray) -> FloatArray:
         """Return the visits of each class (n_groups), and for groups of factors the number of factors seen."""
-        return np.bincount(self.group, outcome_counts, len(self.is_class)).astype(np.float64)
+        return np.bincount(self.group, outcome_counts, len(self.is_class)).astype(np.float64, copy=False)
+
+    def by_group(self, values: FloatArray) -> FloatArray:
+        """Return the sums (..., n_groups) of values of outcomes (..., n) over the outcomes of each group."""
+        n, n_rows = len(self.is_class), values.size // max(len(self.group), 1)
+        sums = np.bincount(self.numbered(n_rows), values.ravel(), n_rows * n)
+        return sums.reshape(*values.shape[:-1], n).astype(np.float64, copy=False)
+
+    def numbered(self, n_rows: int) -> Indices:
+        """Return a number (n_rows · n) for the group of each outcome in each of some rows."""
+        return (np.arange(n_rows)[:, None] * len(self.is_class) + self.group).ravel()
+
+    def chances(self, point: FloatArray) -> FloatArray:
+        """Return about the probability of each outcome at a point."""
+        return np.asarray(self.constants + self.coefficients @ point)
 
     def values(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability of each outcome at a point, and a bound on the rounding error of that.
@@ -86,7 +100,7 @@ class AffineOutcomes:
         Coefficients are nearest floats, and sums have d + 1 terms, so that each term is rounded at most d + 3 times.
         """
         size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
-        return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
+        return self.chances(point), (len(point) + 8) * UNIT * size
 
     @cached_property
     def entries(self) -> Entries:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, log, prod, sqrt
+from math import inf, log, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -35,11 +35,11 @@ from plumdp.confidence.bets import (
     sharpness_of,
     unit_steps,
 )
-from plumdp.confidence.estimates import SPACE_AS_DATA, Law, information, law_of_pilot
+from plumdp.confidence.estimates import SPACE_AS_DATA, Law, information, mean_of_pilot
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.seen import Seen
-from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.model.graph import BoolArray, FloatArray, read_only
 
 _HORIZONS = 5  # that are used, those nearest to the length of the data
 FIRST_HORIZON = 12  # in lengths of the first stage
@@ -102,7 +102,7 @@ class PlacedBets(NamedTuple):
     """The half-space that bets leave, the bets of each stage that it is made of, and what these are made of."""
 
     left: HalfSpace
-    parts: list[list[PartialBets]]  # (S)
+    parts: list[PartialBets]  # of the first stages, as many as it is made of
     side: BetsOnOneSide
 
 
@@ -120,10 +120,11 @@ def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) ->
 def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, space: Law) -> DataStage:
     """Return the stage between two moments, the first of which is ``length`` runs or rows from the start."""
     pooled = table.pool_seen(before)
-    sharp_counts, sharpness = sharpened(table, *pooled), sharpness_of(table, *pooled)
-    point = law_of_pilot(table, sharp_counts, space).mean
+    sharpness = sharpness_of(table, *pooled)
+    sharp_counts = pooled.outcome_counts * sharpness[table.group]
+    point = read_only(mean_of_pilot(table, sharp_counts, space)[0])
     # what was seen of rare outcomes says little about how they vary: visits and their chances at the point say more
-    expected = table.visits(sharp_counts)[table.group] * np.maximum(table.values(point)[0], 0.0)
+    expected = table.visits(sharp_counts)[table.group] * np.maximum(table.chances(point), 0.0)
     weights = np.where(table.is_class[table.group], expected, sharp_counts)
     per_length = information(table, weights, point) / length
     return DataStage(point, per_length, *table.pool_seen(after - before), sharpness, length)
@@ -194,10 +195,11 @@ def staged_half_spaces(
 
 def steps_of_stage(
     table: LikelihoodTable, stage: DataStage, gradients: FloatArray, lengths: FloatArray, space: Law
-) -> list[FloatArray]:
-    """Return the steps (J, d) of one standard deviation of values at each horizon, by the information until then."""
+) -> FloatArray:
+    """Return the steps (M, J, d) of one standard deviation of values at each horizon, by the information until then."""
     prior = SPACE_AS_DATA * space.precision
-    return [unit_steps(table, length * stage.per_length + prior, gradients, stage.point) for length in lengths]
+    matrices = lengths[:, None, None] * stage.per_length + prior
+    return unit_steps(table, matrices, gradients, stage.point)
 
 
 def _rays(
@@ -209,6 +211,7 @@ def _rays(
     return unit_steps(table, information(table, total, near) + SPACE_AS_DATA * space.precision, gradients, near)
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # where a mean is zero, wealth is infinite
 def _place(
     table: LikelihoodTable,
     stages: Sequence[DataStage],
@@ -230,7 +233,7 @@ def _place(
         if horizons.is_renewed and s:
             size = _renewed_size(wealth, cuts, stage, horizons.length[0], -side.steps[s, 0], float(goals[0]))
             steps[s, 0] = size * side.steps[s, 0]
-        factors = np.array([factors_along(table, stage.point, step, stage.sharpness) for step in steps[s]])
+        factors = factors_along(table, stage.point, steps[s], stage.sharpness)
         wealth.add(stage, factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0))
         if s + 1 < len(stages) and horizons.is_renewed and stages[s + 1].length >= _LATE * horizons.length[0]:
             cuts.append(wealth.cut(stages[s + 1].point, -side.steps[s + 1, 0], -log(error), is_renewed=True))
@@ -267,7 +270,8 @@ def _renewed_size(
     if left <= 0:
         return 0.0  # the plan is over, and what was won is kept
     wealth.look(stage.point, ray, is_renewed=True)
-    won, slope = wealth.renewed(0.0), max(wealth.renewed(1.0) - wealth.renewed(0.0), 0.0)
+    won = wealth.renewed(0.0)
+    slope = max(wealth.renewed(1.0) - won, 0.0)
     t = (sqrt(slope**2 + 2 * left * max(goal - won, 0.0)) - slope) / left
     t = max(min([t, *(cut.exit(stage.point, ray) for cut in cuts)]) - _AHEAD, 0.0)
     return sqrt(2 * max(goal - wealth.renewed(t), 0.0) / left)
@@ -288,33 +292,27 @@ class _RayWealth:
         self._stages.append(stage)
         self._factors.append(factors)
         self._visits.append(self._table.visits(stage.outcome_counts))
-        gains = [log_gains(self._table, stage.outcome_counts, each, stage.mixed).sum() for each in factors]
-        self._won = self._won + np.array(gains)
+        self._won = self._won + log_gains(self._table, stage.outcome_counts, factors, stage.mixed).sum(axis=1)
 
     def look(self, point: FloatArray, ray: FloatArray, *, is_renewed: bool = False) -> None:
         """Look at a ray from a point, and at all horizons or at bets that are renewed alone."""
         table, visits = self._table, np.array(self._visits)
         self._n = 1 if is_renewed else len(self._won)
-        factors = np.array([of_stage[: self._n] for of_stage in self._factors])
+        self._looked_at = np.array([of_stage[: self._n] for of_stage in self._factors])
         is_open: BoolArray = visits.max(axis=0) > 0
-        kept = is_open[table.group]
-        group = (np.cumsum(is_open) - 1)[table.group[kept]]
-        shape = *factors.shape[:2], int(is_open.sum())
-        index = (np.arange(shape[0] * shape[1])[:, None] * shape[2] + group).ravel()
-
-        def by_class(values: FloatArray) -> FloatArray:
-            sums = np.bincount(index, (values * factors)[..., kept].ravel(), prod(shape))
-            return sums.reshape(shape).astype(np.float64)
-
-        self._start, self._slope = by_class(table.values(point)[0]), by_class(table.coefficients @ ray)
-        self._is_open, self._open_visits = is_open, visits[:, None, is_open]
+        ends = np.array([table.chances(point), table.coefficients @ ray])
+        self._start, self._slope = table.by_group(ends[:, None, None] * self._looked_at).compress(is_open, axis=-1)
+        self._is_open, self._open_visits, self._at = is_open, visits[:, None, is_open], nan
+        self._is_visited = None if self._open_visits.all() else self._open_visits > 0
 
     def logarithms(self, t: float) -> FloatArray:
         """Return ln(w E) for each horizon that is looked at, infinite beyond where a mean is zero."""
-        means = self._start + t * self._slope
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lost = np.where(self._open_visits > 0, self._open_visits * np.log(means), 0.0).sum(axis=(0, 2))
-        return np.asarray(np.where(np.isnan(lost), inf, self._won[: self._n] - lost))
+        if t != self._at:
+            self._at, self._means = t, self._start + t * self._slope
+            each = self._open_visits * np.log(self._means)
+            lost = (each if self._is_visited is None else np.where(self._is_visited, each, 0.0)).sum(axis=(0, 2))
+            self._logarithms = np.where(np.isnan(lost), inf, self._won[: self._n] - lost)
+        return self._logarithms
 
     def renewed(self, t: float) -> float:
         """Return ln E of the bets that are renewed."""
@@ -331,11 +329,10 @@ class _RayWealth:
         self.look(point, ray, is_renewed=is_renewed)
         t = self.reaches(bound)
         shares = self.shares(t)
-        per_visit = self._per_visit(t, shares)
-        weights = np.zeros((*per_visit.shape[:2], len(self._is_open)))
-        weights[..., self._is_open] = per_visit
-        pairs = zip(weights[..., self._table.group], self._factors, strict=True)
-        row = -self._table.weighted_slopes(sum((each * of[: self._n]).sum(axis=0) for each, of in pairs))
+        weights = np.zeros((*self._means.shape[:2], len(self._is_open)))
+        weights[..., self._is_open] = self._per_visit(shares)
+        of_outcomes = (weights[..., self._table.group] * self._looked_at).sum(axis=1).sum(axis=0)
+        row = -self._table.weighted_slopes(of_outcomes)
         return _RayCut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
 
     def half_space(self, cut: _RayCut, side: BetsOnOneSide, error: float, text: str) -> PlacedBets:
@@ -344,14 +341,13 @@ class _RayWealth:
         Tangents at any other point, and any other shares, would give a half-space that holds as well.
         """
         used, n = np.flatnonzero(cut.shares), cut.until
+        shares = cut.shares[used]
         parts = [
-            [PartialBets(float(cut.shares[m]), stage.outcome_counts, factors[m], stage.mixed) for m in used.tolist()]
+            PartialBets(shares, stage.outcome_counts, factors[used], stage.mixed)
             for stage, factors in zip(self._stages[:n], self._factors[:n], strict=True)
         ]
-        spent = float(cut.shares[used] @ (np.log(cut.shares[used]) - self._horizons.log_weight[used]))
-        all_parts = [part for of_stage in parts for part in of_stage]
-        left = common_half_space(self._table, all_parts, near=cut.point, bound=spent - log(error), text=text)
-        parts += [[] for _ in self._stages[n:]]
+        spent = float(shares @ (np.log(shares) - self._horizons.log_weight[used]))
+        left = common_half_space(self._table, parts, near=cut.point, bound=spent - log(error), text=text)
         return PlacedBets(left, parts, side._replace(until=n, shares=cut.shares, near=cut.point))
 
     def reaches(self, bound: float) -> float:
@@ -372,20 +368,19 @@ class _RayWealth:
 
     def slope(self, t: float) -> float:
         """Return by how much ln F grows at a point."""
-        return -float((self._per_visit(t, self.shares(t)) * self._slope).sum())
+        return -float((self._per_visit(self.shares(t)) * self._slope).sum())
 
-    def _per_visit(self, t: float, shares: FloatArray) -> FloatArray:
-        """Return shares · visits / Z of each stage, horizon and class at a point."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = self._open_visits / (self._start + t * self._slope) * shares[:, None]
-        return np.asarray(np.nan_to_num(found, posinf=0.0))
+    def _per_visit(self, shares: FloatArray) -> FloatArray:
+        """Return shares · visits / Z of each stage, horizon and class at the point whose logarithms were asked last."""
+        per_visit = self._open_visits / self._means * shares[:, None]
+        return np.where(np.isfinite(per_visit), per_visit, 0.0)
 
     def shares(self, t: float) -> FloatArray:
         """Return the shares in F at a point that horizons have which are looked at, without the smallest ones."""
         logarithms = self.logarithms(t)
-        logarithms = np.where(np.isfinite(logarithms), logarithms, -inf)
-        if not np.isfinite(logarithms).any():
+        is_finite = np.isfinite(logarithms)
+        if not is_finite.any():
             return np.array([1.0, *[0.0] * (len(logarithms) - 1)])
-        share: FloatArray = np.exp(logarithms - logarithms.max())
+        share: FloatArray = np.exp(np.where(is_finite, logarithms - logarithms[is_finite].max(), -inf))
         share = np.where(share < _LEAST_SHARE * share.sum(), 0.0, share)
         return np.asarray(share / share.sum(), dtype=np.float64)

@@ -131,9 +131,9 @@ def tolerant_set(
     visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]
     ranges = tuple(
         tuple(
-            Range(part.share, of_stage, range_of_bets(model.graph, table, part.factors))
-            for of_stage, parts in zip(visits, each.parts, strict=True)
-            for part in parts
+            Range(share, of_stage, range_of_bets(model.graph, table, factors))
+            for of_stage, part in zip(visits, each.parts, strict=False)  # of the first stages
+            for share, factors in zip(part.shares.tolist(), part.factors, strict=True)
         )
         for each in placed
     )

@@ -82,7 +82,7 @@ class ValueQuestion:
 
     def class_rates(self, information: FloatArray) -> FloatArray:
         """Return the same share for one more visit of each class (n_groups), and NaN for groups of factors."""
-        values = self.table.values(self.point)[0].clip(0, None)
+        values = self.table.chances(self.point).clip(0, None)
         rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
         return np.where(self.table.is_class, rates * self.rewards.sharpness, np.nan)
 
@@ -110,7 +110,7 @@ class ValueQuestion:
     def _scores(self, information: FloatArray) -> FloatArray:
         """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""
         step, variance = self._solve(information)
-        values = self.table.values(self.point)[0]
+        values = self.table.chances(self.point)
         slopes = self.table.coefficients @ step / np.maximum(values, _LEAST)
         return np.asarray(np.where(values > _LEAST, slopes**2, 0.0) / (2 * variance))
 
@@ -122,7 +122,7 @@ class ValueQuestion:
 
     def _positive(self, outcome_counts: FloatArray) -> FloatArray:
         """Return counts without those of outcomes that are impossible at the point, whose information is infinite."""
-        return np.where(self.table.values(self.point)[0] > _LEAST, outcome_counts, 0.0)
+        return np.where(self.table.chances(self.point) > _LEAST, outcome_counts, 0.0)
 
 
 def plan_sampling(

@@ -189,7 +189,7 @@ class ExpectedRewards(NamedTuple):
     @staticmethod
     def of(learned: Learned, table: LikelihoodTable) -> ExpectedRewards:
         """Return the expected rewards at the most likely point."""
-        probability = table.values(table.lifted(learned.likely_point))[0].clip(0, 1)
+        probability = table.chances(table.lifted(learned.likely_point)).clip(0, 1)
         pooled = table.pool_seen(learned.counts.seen)
         coins = table.coins[: len(learned.counts.rewards)]
         return ExpectedRewards(table, probability, sharpness_of(table, *pooled), coins, _means(learned, table))

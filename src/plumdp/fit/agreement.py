@@ -108,7 +108,7 @@ def _inequalities(space: ParameterSpace, start: FloatArray) -> _Space:
 
 def _logarithms(outcomes: AffineOutcomes, point: FloatArray) -> FloatArray:
     """Return ln f of each outcome at a point, or minus infinity where f is not positive."""
-    values = outcomes.values(point)[0]
+    values = outcomes.chances(point)
     with np.errstate(divide="ignore", invalid="ignore"):
         logarithms: FloatArray = np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
     return logarithms

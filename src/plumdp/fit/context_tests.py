@@ -180,7 +180,7 @@ def tangents(
     n_groups, group = len(outcomes.is_class), outcomes.group
     starts = np.searchsorted(group, np.arange(n_groups))  # outcomes of a group are neighbours
     visits = outcomes.visits(seen)
-    values = outcomes.values(near)[0]
+    values = outcomes.chances(near)
     lowest, highest = (each.reduceat(factors, starts, axis=1) for each in (np.minimum, np.maximum))
     means = np.clip(np.add.reduceat(factors * values, starts, axis=1), lowest, highest)
     weights = (visits / means)[:, group] * factors

@@ -52,7 +52,7 @@ class PilotView:
     @cached_property
     def inverse(self) -> FloatArray:
         """One over the probability of each outcome (n) that can be bet on, and zero for others."""
-        probability = self.table.values(self.point)[0]
+        probability = self.table.chances(self.point)
         is_bet_on = self.table.is_class[self.table.group] & (probability > LEAST_PROBABILITY)
         return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0)
 

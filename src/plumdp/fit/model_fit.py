@@ -122,7 +122,7 @@ def _start(cache: ModelCache, found: Evidence) -> FloatArray:
 
     def is_inside(point: FloatArray) -> bool:
         in_box = (point > space.lower) & (point < space.upper)
-        return bool(in_box.all() and (rows @ point < limits).all() and (table.values(point)[0][is_seen] > 0).all())
+        return bool(in_box.all() and (rows @ point < limits).all() and (table.chances(point)[is_seen] > 0).all())
 
     return next((p for p in (middle + t * (best - middle) for t in _TOWARDS_ESTIMATE) if is_inside(p)), middle)
 

@@ -95,7 +95,7 @@ class SeenOverTime:
 
     def likely(self, point: FloatArray) -> FloatArray:
         """Return about how many nats (m) a change at each boundary wins, by the score test at the estimate."""
-        basis, f = self.table.basis, self.table.values(point)[0]
+        basis, f = self.table.basis, self.table.chances(point)
         scores = self.table.coefficients @ basis / np.maximum(f, _LEAST)[:, None]
         whole, score = scores.T @ (scores * self.total[:, None]), self.total @ scores
         inverse = np.linalg.pinv(whole, hermitian=True)

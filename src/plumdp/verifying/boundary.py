@@ -43,13 +43,13 @@ class LikelihoodForm:
     def value(self, point: FloatArray) -> float:
         """Return the excess of the log-likelihood over the threshold."""
         is_seen = self.seen > 0
-        f = self.table.values(point)[0][is_seen]
+        f = self.table.chances(point)[is_seen]
         return float(self.seen[is_seen] @ np.log(f)) - self.threshold if (f > 0).all() else -np.inf
 
     def curvature(self) -> FloatArray:
         """Return minus the second derivatives (d, d) about where it is largest."""
         is_seen = self.seen > 0
-        slopes = self.table.coefficients[is_seen] / self.table.values(self.start)[0][is_seen][:, None]
+        slopes = self.table.coefficients[is_seen] / self.table.chances(self.start)[is_seen][:, None]
         return np.asarray(slopes.T @ (self.seen[is_seen][:, None] * slopes))
 
 
@@ -128,7 +128,7 @@ class Boundary:
         if not form.value(point) > -inf:
             return False
         self.tangents.append({"likelihood": likelihood, "point": point.tolist()})
-        self._touched.append((form, form.table.values(point)[0]))
+        self._touched.append((form, form.table.chances(point)))
         return True
 
     def cuts(self, cube: Enclosure) -> Cuts:
@@ -192,7 +192,7 @@ def _around(form: LikelihoodForm, touched: FloatArray, centre: FloatArray, axes:
     """Return the tangent of a likelihood in the coordinates of a cube, and a parabola (see ``enclosure``)."""
     is_seen = form.seen > 0
     seen, y = form.seen[is_seen], touched[is_seen]
-    start = form.table.values(centre)[0][is_seen] / y - 1
+    start = form.table.chances(centre)[is_seen] / y - 1
     slopes = (form.table.coefficients[is_seen] @ axes.T) / y[:, None]
     end = np.maximum(start + np.abs(slopes).sum(axis=1), _SMALL)
     bend = seen * (end - np.log1p(end)) / end**2

@@ -142,7 +142,7 @@ class TiedParameters:
             near = estimate_inside(self.table, starts.total, prior=self.law)[0]
             names = ("",) * len(starts.before)
             return SeenOverTime(self.table, (), names, starts.before, starts.total).likely(near)
-        f = np.maximum(self.table.values(self.middle)[0], _LEAST)
+        f = np.maximum(self.table.chances(self.middle), _LEAST)
         scores = self.table.coefficients @ self.table.basis / f[:, None]
         after = starts.after
         second = np.linalg.pinv(np.einsum("mj,ja,jb->mab", after, scores, scores, optimize=True), hermitian=True)
@@ -157,7 +157,7 @@ class TiedParameters:
             gained, about = log_evidence(table, before - pilot, *law), starts.total - pilot
         else:
             gained, about = 0.0, after
-            before = table.values(self.middle)[0].clip(0, 1)
+            before = table.chances(self.middle).clip(0, 1)
         weight = min(1.0, _AS_DATA / max(float(before.sum()), 1e-9)) if self.middle is None else _AS_DATA / before.sum()
         gained += log_evidence(table, after, *law_of_pilot(table, before * weight, self.law))
         seen = np.flatnonzero(about)
