@@ -11,7 +11,7 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.watching.plan import WatchState
-from plumdp.watching.stream import find_gap, named_files
+from plumdp.watching.stream import contexts_of, find_gap, named_files
 
 (fault,) = pl.parameters("fault")
 
@@ -230,6 +230,54 @@ def test_a_night_without_new_parts_assumes_what_the_night_before_did(tmp_path):
     both_nights = [kept(tmp_path, tmp_path / "days")[0] for _ in range(2)]
     assert str(both_nights[0]) == str(both_nights[1])
     assert "no step is missing because of its outcome" in both_nights[1].assumptions
+
+
+@pytest.mark.slow
+def test_certificates_about_now_look_at_memory_and_at_known_columns(tmp_path):
+    """Two kinds of units fail with 0.05 and 0.3; half of the 40 days are read from the state, where days are joined."""
+    (hazard,) = pl.parameters("hazard")
+
+    def step(state):
+        return (
+            {"run": [(hazard, state._replace(failed=1)), (1 - hazard, state)]}
+            if not state.failed
+            else {"stay": [(1, state)]}
+        )
+
+    labels = {"failed": lambda state: state.failed}
+    model = pl.explore(step, {"failed": 0}, space=pl.ParameterSpace.unit("hazard"), labels=labels)
+    rng, days, asked = np.random.default_rng(1), {}, 'P=? [ F<=12 "failed" ]'
+    for number in range(40):
+        old = rng.integers(0, 2, 12)
+        fails = np.minimum(rng.geometric(np.where(old, 0.3, 0.05)), 13)
+        rows = [
+            {"unit": unit, "step": k, "failed": int(k == fails[unit]), "type": ["new", "old"][old[unit]], "do": "run"}
+            for unit in range(12)
+            for k in range(min(fails[unit] + 1, 13))
+        ]
+        days[f"day {number}"] = pandas.DataFrame(rows)
+    columns = {"episode": "unit", "action": "do"}
+    how = {"columns": columns, "censoring": "unrelated", "on_unmatched": "report"}
+    at_once = pl.watch(model, days, asked, known=["type"], **how)
+    half = dict([*days.items()][:20])
+    state = tmp_path / "state"
+    for parts in (half, days):
+        found = pl.watch(model, parts, asked, known=["type"], state=state, **how)
+    assert str(found.now) == str(at_once.now)
+    assert found.now.status == "model rejected"
+    assert "type" in str(found.now)
+    rows = pandas.concat([each.assign(unit=each.unit + 12 * i) for i, each in enumerate(days.values())])
+    whole = pl.read_log(model, rows, known=["type"], pilot=False, **how).counts
+    told = {(each.kind, each.name): each for each in contexts_of(found.state.stream.parts)}
+    assert {*told} == {(each.kind, each.name) for each in whole.contexts}
+    for each in whole.contexts:
+        same = told[each.kind, each.name]
+        order = [same.values.index(value) for value in each.values]
+        for value, transition, count in zip(each.value, each.transition, each.count, strict=True):
+            there = (same.value == order[value]) & (same.transition == transition)
+            assert same.count[there].tolist() == [count]
+    with pytest.raises(pl.DataError, match="with other options"):
+        pl.watch(model, days, asked, state=state, **how)
 
 
 def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):

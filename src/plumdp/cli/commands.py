@@ -149,7 +149,7 @@ COMMANDS = {
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
         "property against quiet checkpoint at acknowledge censoring since range output json "
-        "model column state action form text keep_going steps confidence",
+        "model column state action known form text keep_going steps confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
         "plumdp watch press.py:model days --against result --checkpoint press.watch -o press.html\n"

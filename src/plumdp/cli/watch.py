@@ -91,6 +91,7 @@ def _how_watched(given: Options) -> dict[str, Any]:
         "gaps": None if is_shared("censoring") or given.censoring is None else "unrelated",
         "censoring": given.censoring,
         "steps": given.steps,
+        "known": given.known,
         "return_range": given.range,
         "on_unmatched": "report" if given.keep_going else "error",
     }

@@ -205,6 +205,7 @@ def watch_many(
     on_unmatched: Literal["error", "report"] = "error",
     censoring: Censoring | None = None,
     steps: Steps | None = None,
+    known: Sequence[str] = (),
     processes: int | None = None,
 ) -> Fleet:
     """Return which units of a fleet have changed, or are not as a reference says, with a bounded share of wrong names.
@@ -215,6 +216,8 @@ def watch_many(
         A folder with a folder of parts for each unit; or parts, as ``watch`` takes them, by the names of units.
     certificate, quiet, reference, gaps, return_range, columns, states, actions, form, on_unmatched, censoring, steps
         As in ``watch``, the same for all units.
+    known
+        As in ``read_log``.
     level
         The share of wrong names, on average over such lists.
     alarm
@@ -259,6 +262,7 @@ def watch_many(
         on_unmatched=on_unmatched,
         censoring=censoring,
         steps=steps,
+        known=known,
     )
     work = partial(_watched, own, folder, alarm, nights)
     compared = reference_of(model, certificate, reference)[0]

@@ -16,6 +16,7 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import parsed
 from plumdp.base.vocabulary import Assumption
+from plumdp.data.contexts import Context
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import in_words
 from plumdp.model.graph import FloatArray
@@ -194,16 +195,17 @@ class WatchState:
         seen: Seen,
         losses: FloatArray | None,
         *,
+        contexts: tuple[Context, ...] = (),
         size: int = 0,
         contradicts: bool = False,
         assuming: Iterable[str] = (),
     ) -> WatchState:
         """Return the state after one more part: where its data are from, what it shows, and bounds on losses of runs.
 
-        Losses are bounded from below; ``size`` is that of its file.
+        Losses are bounded from below; ``contexts`` tell what came before its steps, and ``size`` is that of its file.
         """
         plan, is_open = self.plan, {alarm.kind for alarm in self.open_alarms}
-        stream, bets, alarms, sums = self.stream.add(name, seen), self.bets, [*self.alarms], dict(self.sums)
+        stream, bets, alarms, sums = self.stream.add(name, seen, contexts), self.bets, [*self.alarms], dict(self.sums)
         if "rows" not in is_open:
             wealths = plan.of_rows(stream)
             sums["rows"] = wealths.log_sum

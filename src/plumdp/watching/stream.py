@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.data.contexts import VALUES, Context, ContextKind, added
 from plumdp.data.seen import Seen
 from plumdp.model.graph import FloatArray
 from plumdp.watching.detectors import Starts, is_moment, pilot_of
@@ -35,11 +36,20 @@ class KeptPart:
     seen: Seen
     pooled: FloatArray  # how often outcomes of the rows that are watched were seen
     highest: float = -np.inf  # logarithm of the largest sum over starts after one of them
+    contexts: tuple[Context, ...] = ()  # none if some steps do not tell what came before
 
     def joined(self, later: KeptPart) -> KeptPart:
         """Return this part and the next one as one."""
         size, seen, pooled = self.size + later.size, self.seen + later.seen, self.pooled + later.pooled
-        return KeptPart(self.name, size, seen, pooled, max(self.highest, later.highest))
+        return KeptPart(self.name, size, seen, pooled, max(self.highest, later.highest), contexts_of([self, later]))
+
+
+def contexts_of(parts: Sequence[KeptPart]) -> tuple[Context, ...]:
+    """Return the contexts of all steps in some parts, of the kinds that each of them has."""
+    first, *others = [part.contexts for part in parts if part.seen.counts.any()] or [()]
+    for each in others:
+        first = added(first, each)
+    return first
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +70,9 @@ class Stream:
         """How many base parts there were before each kept part, nothing before the first."""
         return tuple(accumulate((part.size for part in self.parts[:-1]), initial=0))
 
-    def add(self, name: str, seen: Seen) -> Stream:
+    def add(self, name: str, seen: Seen, contexts: tuple[Context, ...] = ()) -> Stream:
         """Return the stream with one more part."""
-        parts, size = [*self.parts, KeptPart(name, 1, seen, self.rows.pool(seen.counts))], 1
+        parts, size = [*self.parts, KeptPart(name, 1, seen, self.rows.pool(seen.counts), contexts=contexts)], 1
         n = self.n + 1
         moments = dict(self.moments)
         if is_moment(n):
@@ -98,18 +108,21 @@ class Stream:
     def to_json(self) -> dict[str, Any]:
         """Return everything that cannot be calculated, ready for JSON."""
         parts = [[part.name, part.size, part.highest, *_sparse(part.seen)] for part in self.parts]
-        return {"parts": parts, "moments": {str(i): _pairs(seen) for i, seen in self.moments.items()}}
+        told = [_packed(part.contexts) for part in self.parts]
+        moments = {str(i): _pairs(seen) for i, seen in self.moments.items()}
+        return {"parts": parts, "moments": moments, "contexts": told}
 
     @staticmethod
     def from_json(content: Mapping[str, Any], rows: WatchedRows, n_learned: int) -> Stream:
         """Return the stream that a file has."""
         parts = []
-        for name, size, highest, at, n, *rewards in content["parts"]:
+        told = content.get("contexts", [None] * len(content["parts"]))  # of older files none
+        for (name, size, highest, at, n, *rewards), pasts in zip(content["parts"], told, strict=True):
             seen = Seen.nothing(len(rows.outcome), n_learned)
             seen.counts[at] = n
             for sums in rewards:
                 seen.rewards[:, :, at] = sums
-            parts.append(KeptPart(name, size, seen, rows.pool(seen.counts), highest))
+            parts.append(KeptPart(name, size, seen, rows.pool(seen.counts), highest, _unpacked(pasts, seen)))
         length, moments = len(rows.pool(np.zeros(len(rows.outcome), dtype=np.int64))), {}
         for i, (at, n) in content["moments"].items():
             moments[int(i)] = np.zeros(length)
@@ -126,6 +139,27 @@ def _sparse(seen: Seen) -> list[Any]:
     where = np.flatnonzero(seen.counts)
     rewards = [seen.rewards[:, :, where].tolist()] if len(seen.rewards) else []
     return [where.tolist(), seen.counts[where].tolist(), *rewards]
+
+
+def _packed(contexts: Sequence[Context]) -> list[Any] | None:
+    """Return contexts ready for JSON, if there are any, without those of which all steps have the first value."""
+    told = [each for each in contexts if each.name or each.value.any()]
+    words = ([each.kind, each.name, each.values if each.name else ()] for each in told)
+    cells = ([cell.tolist() for cell in each.cells[:3]] for each in told)
+    return [[*some, *more] for some, more in zip(words, cells, strict=True)] if contexts else None
+
+
+def _unpacked(told: Sequence[Any] | None, seen: Seen) -> tuple[Context, ...]:
+    """Return the contexts of ``_packed`` for the steps of a part; the pilot of a stream is elsewhere."""
+    if told is None:
+        return ()
+    nothing = np.zeros_like(seen.counts)[None]
+    found = {(kind, ""): Context.of(kind, seen.counts[None], nothing) for kind in VALUES}
+    for kind, name, values, *cells in told:
+        own = ContextKind(kind)
+        columns = (np.array(cell, dtype=np.int64) for cell in (*cells, [0] * len(cells[0])))
+        found[own, name] = Context(own, name, tuple(values) or VALUES[own], *columns)
+    return tuple(found.values())
 
 
 _TIME = re.compile(

@@ -47,7 +47,7 @@ from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.certified import certified_question, claimed_shares
 from plumdp.watching.plan import Alarm, Compared, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
-from plumdp.watching.stream import Stream, find_gap, named_files, place_of
+from plumdp.watching.stream import Stream, contexts_of, find_gap, named_files, place_of
 
 _ALONE = "each night holds by itself with this confidence"
 
@@ -72,7 +72,8 @@ def since_part(
     if not stream.parts:
         raise DataError("the watch has just begun, and has no parts yet")
     end, seen, prespecified = stream.ends[number], stream.since(number), policy is not None
-    counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", rewards=seen.rewards)
+    told: Any = {"rewards": seen.rewards, "contexts": contexts_of(stream.parts[number:]), "no_contexts": "parts"}
+    counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", **told)
     since = f"{stream.parts[number].name} ({number_of(stream.n - end, 'part')})"
     weight, said = (share * weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
     return with_share(
@@ -321,6 +322,7 @@ def watch(
     on_unmatched: Literal["error", "report"] = "error",
     censoring: Censoring | None = None,
     steps: Steps | None = None,
+    known: Sequence[str] = (),
 ) -> Watch:
     """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
 
@@ -353,7 +355,7 @@ def watch(
         Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
-    columns, states, actions, form, on_unmatched, censoring, steps
+    columns, states, actions, form, on_unmatched, censoring, steps, known
         How logs are read, as in ``read_log``.
 
     Returns
@@ -386,39 +388,40 @@ def watch(
     if acknowledge and state is None:
         raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given = [*_given(model, parts, reading, {"on_unmatched": on_unmatched, "censoring": censoring, "steps": steps})]
+    counting = {"on_unmatched": on_unmatched, "censoring": censoring, "steps": steps}
+    given = [*_given(model, parts, reading, counting | {"known": known})]
     has_runs = value and certificate is not None and bool(given) and given[0].is_log and steps is None
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
-    plan = _plan(model, certificate, quiet, reference, returns)
+    plan = _plan(model, certificate, quiet, reference, returns, known)
     file, files = None if state is None else Path(state), _files_of(certificate)
     used = set() if certificate is None else marks_in(certificate.rests_on.provenance.get("parts", ""))
     used |= {part_of_file(each).mark for each in files}
     if file is not None and file.is_file():
-        known = WatchState.from_text(read_whole(file).decode(errors="replace"), plan)
+        so_far = WatchState.from_text(read_whole(file).decode(errors="replace"), plan)
     else:
-        known = replace(WatchState.begin(plan), n_before=_n_before(files, used, given))
-    given = given[known.n_before :]
-    gap = _refuse_late(known, given)
+        so_far = replace(WatchState.begin(plan), n_before=_n_before(files, used, given))
+    given = given[so_far.n_before :]
+    gap = _refuse_late(so_far, given)
     if gap:
-        given = given[: known.n]
+        given = given[: so_far.n]
     if acknowledge:
-        known = known.acknowledge()
+        so_far = so_far.acknowledge()
     names, assuming = [part.name for part in given], dict.fromkeys([_FILED, _CUT, _ARRIVES, _ALIKE])
     if gaps == "unrelated":
         assuming[_MISSING] = None
     elif not gap:
         found = find_gap(names)
-        given, gap = (given, "") if found is None else (given[: max(found[0], known.n)], found[1])
+        given, gap = (given, "") if found is None else (given[: max(found[0], so_far.n)], found[1])
         if len(names) > 1 and any(place_of(name) is None for name in names):
             assuming[_UNNAMED] = None
-    for part in given[known.n :]:
+    for part in given[so_far.n :]:
         counts, own = part.counts, part.own
         if part.has_runs and part.marks & used:
             raise DataError(
                 f"the certificate was made from {part.name}: it must be older than what is watched; if these are other "
                 "runs that look alike, give runs names of their own, such as their dates and a number"
             )
-        if copied := next((given[i].name for i in known.may_have(own) if own & given[i].own), ""):
+        if copied := next((given[i].name for i in so_far.may_have(own) if own & given[i].own), ""):
             gap = f"{part.name} has data that {copied} has, too: remove it if it is a copy"
             break
         losses = None
@@ -426,15 +429,22 @@ def watch(
             losses = _losses(model, certificate, part, return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
         rests_on = assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ())
-        known = known.add(
-            part.name, own, counts.seen, losses, size=part.size, contradicts=contradicts, assuming=rests_on
+        so_far = so_far.add(
+            part.name,
+            own,
+            counts.seen,
+            losses,
+            contexts=counts.contexts,
+            size=part.size,
+            contradicts=contradicts,
+            assuming=rests_on,
         )
-    if file is not None and known.n:
-        write_whole(file, known.to_text())
+    if file is not None and so_far.n:
+        write_whole(file, so_far.to_text())
     assuming |= dict.fromkeys([_OLDER] if certificate is not None else [])
     assuming |= dict.fromkeys([_POLICY] if plan.limit is not None else [])
-    said = _promise(plan, certificate), gap, tuple(dict.fromkeys((*assuming, *known.assuming)))
-    return Watch(model, known, question, certificate, confidence, *said)
+    said = _promise(plan, certificate), gap, tuple(dict.fromkeys((*assuming, *so_far.assuming)))
+    return Watch(model, so_far, question, certificate, confidence, *said)
 
 
 def _promise(plan: Plan, certificate: Certificate | None) -> str:
@@ -453,6 +463,7 @@ def _plan(
     quiet: float,
     reference: Literal["learned", "certified"] | Mapping[str, float] | None,
     returns: Range | None,
+    known: Sequence[str],
 ) -> Plan:
     """Return what is watched: rows against a reference, and the value if runs show it."""
     rows, (compared, box) = watched_rows(model), reference_of(model, certificate, reference)
@@ -463,7 +474,8 @@ def _plan(
         is_max = certificate.claim.direction == "max"
         limit, ends = (nextafter(1 - lower, 2.0), returns[::-1]) if is_max else (upper, returns)
         limit = limit if 0 < limit < 1 else None  # else no mean loss contradicts the certificate
-    about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else fingerprint_of(certificate)]
+    made = None if certificate is None else fingerprint_of(certificate)
+    about = [model.counted.fingerprint, quiet, box, limit, made, *known]
     tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
     return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)), compared)
 
