@@ -138,7 +138,8 @@ def _whole_runs(blocks: Iterator[Block]) -> Iterator[tuple[Indices, _Steps]]:
     """Yield blocks of whole runs, and where each of them begins, and the last one ends."""
     rest: list[_Steps] = []
     for block in blocks:
-        steps = _Steps(*block.values())
+        run, step, *others = block.values()
+        steps = _Steps(run.view(np.uint64), step.astype(np.float64, copy=False), *others)
         if rest:
             steps = _Steps(*map(np.concatenate, zip(*rest, steps, strict=True)))
         is_new = np.append(True, steps.run[1:] != steps.run[:-1])

@@ -370,11 +370,15 @@ class LogSteps:
             last = f"getvariable('{_LASTS}')[{1 + [*moments.stages].index(size)}]"
             kind = self.log.types.get(moments.column, "")
             is_pilot = f"{_sorted_by('run', kind)} <= {last}" if moments.column else f"rowid < {size}"
-        columns = {"run": "hash(run)", "step": "step::DOUBLE", "own": "own", "is_pilot": is_pilot}
+        kinds, whole = column_types(self.log.connection, _KEYS), ("BIGINT", "INTEGER")
+        run = "run::BIGINT" if kinds["run"] in whole else "hash(run)"  # what was hashed takes twice as long to sort
+        step = "step" if kinds["step"] in whole else "step::DOUBLE"
+        columns = {"run": run, "step": step, "own": "own", "is_pilot": is_pilot}
         if self.in_order:
             yield from pages(self.log.connection, _KEYS, columns)
             return
-        self.log.run(_PASTS, f"{select_sql(columns, _PLACED)} ORDER BY 1, 2, 4 DESC")
+        first = ", 4 DESC" if "rowid" in is_pilot else ""  # of copies of a row, one in the pilot
+        self.log.run(_PASTS, f"{select_sql(columns, _PLACED)} ORDER BY 1, 2{first}")
         yield from pages(self.log.connection, _PASTS)
 
     def _staged(self, moments: Moments) -> tuple[dict[str, str], str]:
