@@ -1,14 +1,12 @@
 """What it costs to write a witness and to verify it, in processor seconds beside those of certify.
 
 Run ``python -m studies.verify [--runs 10000] [instance …]``; by default one instance of each published family. With
-``--differences``, the pairs of policies of the study ``differences`` are compared, on its smaller instances. With
-``--tables`` the instances are those of the study ``tables``, each with a tenth of the steps and with all.
+``--differences``, the pairs of policies of the study ``differences`` are compared, on its smaller instances.
 """
 
 import argparse
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +15,6 @@ from time import process_time
 from typing import Any
 
 import plumdp
-from plumdp.base.errors import DataError
 from plumdp.certifying.difference import Difference
 from plumdp.decisions import verify
 from plumdp.learning.learned import Learned
@@ -26,9 +23,7 @@ from plumdp.result.folder import write_result
 from plumdp.verifying.witness import propose_witness
 from studies.differences import DIFFERENCES, pairs
 from studies.experiment import prepare
-from studies.free_rows import TABLES, data_of, table_of
 from studies.published import SMALL_INSTANCES
-from studies.study import Cell
 
 COSTS = ["certify, s", "witness, s", "verify, s", "MB", "broken"]
 
@@ -39,15 +34,10 @@ def main() -> None:
     parser.add_argument("instances", nargs="*")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--differences", action="store_true")
-    parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
     measure: Callable[[str, int], Iterator[list[str]]]
-    if options.tables:
-        header = ["table", "steps", "bets", "open nodes", "by"]
-        measure, instances = tables, TABLES.plans["quick"].instances
-    else:
-        header = ["instance", "open states", "parameters", "parts", "degree"]
-        measure, instances = values, SMALL_INSTANCES
+    header = ["instance", "open states", "parameters", "parts", "degree"]
+    measure, instances = values, SMALL_INSTANCES
     if options.differences:
         measure, instances = differences, DIFFERENCES.plans["quick"].instances
     print(f"| {' | '.join([*header, *COSTS])} |\n|{'---|' * len([*header, *COSTS])}")
@@ -75,26 +65,6 @@ def differences(name: str, runs: int) -> Iterator[list[str]]:
         compare = partial(plumdp.difference, objective=study.objective, first=best, second=rival)
         witness, costs = measured(learn, compare)
         yield [f"{name}, {named}", *sizes(witness), *costs]
-
-
-def tables(name: str, _: int) -> Iterator[list[str]]:
-    """Yield rows for a table of unknown rows, with a tenth of the steps and with all, with and without bets."""
-    objective = 'Pmax=? [ F "good" ]'
-    model, point = table_of(name)
-    for part in (10, 1):
-        counts = data_of(Cell("tables", name, 1, TABLES.plans["quick"].runs), model, point, part)
-        for data in (counts, replace(counts, pilot=None, sampling="adaptive")):
-            learn = partial(plumdp.learn, model, data, objectives=[objective], confidence=0.95)
-            plumdp.conclude(learn(), objective)
-            about = [name, f"{counts.total:.1e}", "yes" if data is counts else "no"]
-            try:
-                witness, costs = measured(learn, partial(plumdp.conclude, objective=objective))
-            except DataError as error:
-                yield [*about, "", "", "", "", "", "", str(error)]
-                continue
-            bets = witness["bets"]
-            by = "intervals" if bets is None else "bets"
-            yield [*about, str(len(witness["values"]["lower"][0])), by, *costs]
 
 
 def measured(

@@ -13,21 +13,6 @@ from .reading import Ball, work
 _SMALL = fmpq(1, 10**9)
 
 
-def upper_end(number: Ball) -> Ball:
-    """Return the upper end of a ball, as a ball without a radius."""
-    return arb(number.upper())
-
-
-def square(number: Ball) -> Ball:
-    """Return the square of a ball, which may hold zero: powers are then not defined."""
-    return number * number
-
-
-def root(number: Ball) -> Ball:
-    """Return the root of a number that is not negative, from above: what its ball holds below zero does not count."""
-    return upper_end(upper_end(number).max(arb(0)).sqrt())
-
-
 def sums(numbers: Sequence[Ball]) -> Ball:
     """Return the sum of balls."""
     return sum(numbers, start=arb(0))
@@ -43,18 +28,13 @@ def min_of(numbers: Sequence[Ball]) -> Ball:
     return reduce(lambda a, b: a.min(b), numbers)
 
 
-def norm(vector: Sequence[Any]) -> Ball:
-    """Return the Euclidean length."""
-    return sums([square(arb(x)) for x in vector]).nonnegative_part().sqrt()
-
-
 def curvature(t: Ball) -> Ball:
     """Return κ(t) = 2 (-t - ln(1 - t)) / t² or more, which grows in t: -ln(1 - s) <= s + κ(t) s² / 2 for s <= t."""
-    end = upper_end(t)
+    end = arb(t.upper())
     if not end < 1:
         return arb("inf")
     # κ(t) = 1 + 2t/3 + t²/2 + …, which is below 1 + t where t is small
-    return 1 + end if end < arb(_SMALL) else 2 * (-end - (-end).log1p()) / square(end)
+    return 1 + end if end < arb(_SMALL) else 2 * (-end - (-end).log1p()) / (end * end)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[Any]]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,8 +33,7 @@ from .model_tolerance import check_parts
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
-from .report import AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
-from .table_check import check_table
+from .report import AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, Report
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -71,20 +70,19 @@ def exactly() -> Iterator[None]:
 
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
-    """Go through all layers after that of the files, by the argument for the kind of the witness."""
-    kind = witness["kind"].text() if "kind" in witness else "parameters"
-    if kind not in ARGUMENTS:
-        raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
-    prove, trusted = ARGUMENTS[kind]
-    report.kind, report.trusted, report.objective = kind, list(trusted), about(claim)
-    report.trusted += [*trusted_words(claim), *([AUTOMATON] if "HOA" in report.objective else [])]
+    """Go through all layers after that of the files."""
+    if "kind" in witness:
+        raise Rejected(f"verify does not know witnesses of the kind {witness['kind'].text()[:40]!r}", "files")
+    report.objective = about(claim)
+    report.trusted = [CHAIN, SPACE, COUNTS, SETTINGS, *trusted_words(claim)]
+    report.trusted += [AUTOMATON] if "HOA" in report.objective else []
     with limited_work():
-        proved = prove(claim, witness, report)
+        proved = check_bracket(claim, witness, report)
     with report.layer("sentence"):
         report.sentence = check_sentence(proved, witness)
 
 
-def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
+def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
     """Return the claim that is proved by a set of parameters, and functions of them."""
     with report.layer("budget"):
         uses_main = "main" in [each["data"].text() for each in witness["set"]["likelihoods"]]
@@ -192,10 +190,3 @@ def half_spaces_of(
     bets = half_spaces_from_bets(part["bets"], data, stages) if part["bets"].value is not None else ()
     tangents = half_spaces_from_tangents(part["tangents"], data, likelihoods)
     return [*half_spaces_from_space(witness, data.names), *drawn, *bets, *tangents]
-
-
-ARGUMENTS: dict[str, tuple[Callable[[Claim, Part, Report], Claim], tuple[str, ...]]] = {
-    "parameters": (check_parameters, (CHAIN, SPACE, COUNTS, SETTINGS)),
-    "table": (check_table, (CHAIN, TABLE_ROWS, COUNTS, SETTINGS)),
-}
-"""What proves the bracket of a claim layer by layer, and what that trusts, by the kind of a witness."""

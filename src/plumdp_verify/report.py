@@ -23,17 +23,6 @@ LAYERS = {
     "trials": "no run of the model tries an event twice whose interval rests on that",
     "model": "space, rows, direction and the chain of the policy are those of your model, which was read again",
 }
-TABLE_LAYERS = {
-    "counts": "rows are counted once, and known ones have probabilities that sum to one",
-    "bets": "bets are never negative, and no mixture is over rows that are tied",
-    "set": "intervals, and bounds on temporal differences, follow from the counts",
-    "values": "values are bounded by intervals, and by how far they are from those of the frequencies",
-    "bracket": "the bracket follows from the bets and the bounds on values",
-    "data": "counts are those of the data and the model in the folder",
-    "directions": "the policy and all bets are those that the data before them lead to",
-    "model": "the chain is that of the model, which was read again",
-}
-TABLE_ROWS = "that its unknown rows are all that the model has"
 CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
 OTHER_CHAIN = "that the chain it is compared with is that of the property, the model and the policy in rival.csv"
 SPACE = "that rows and parameter space are those of the model"
@@ -43,7 +32,7 @@ SETTINGS = "that the settings of the method were fixed before the data (list in 
 AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 ASKED = "that property, options and pre-specified policies were chosen before the data were looked at"
 SETTLED = {
-    "model": (CHAIN, OTHER_CHAIN, SPACE, TABLE_ROWS, "policy.csv", "rival.csv"),
+    "model": (CHAIN, OTHER_CHAIN, SPACE, "policy.csv", "rival.csv"),
     "data": ("data.npz",),
     "log": ("data.npz", COUNTS, SETTINGS),
 }
@@ -63,7 +52,6 @@ class Report:
     assumed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)  # files, and what else a reader might take for checked
-    kind: str = "parameters"  # of the witness
 
     def hold(self, name: str) -> None:
         """Note that a layer holds, and what it settles."""
@@ -99,8 +87,7 @@ class Report:
         }
 
     def __str__(self) -> str:
-        layers = LAYERS | (TABLE_LAYERS if self.kind == "table" else {})
-        lines = [f"{name:10} ok  {layers[name]}" for name in self.passed]
+        lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
         if self.broken is not None:
             verdict = "BROKEN " if self.broken.is_broken else "could not compare:"
             return "\n".join([*lines, f"{self.broken.layer:10} {verdict} {self.broken}"])

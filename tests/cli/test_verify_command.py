@@ -1,15 +1,11 @@
 """``plumdp certify --witness`` and ``plumdp verify``: what they print, and how they end."""
 
 import json
-import runpy
 import shutil
 
 import pytest
 from command_line import plumdp
 from support.verified_results import rehash
-from support.verified_tables import counts_of
-
-from plumdp import write_counts
 
 pytestmark = pytest.mark.slow
 
@@ -74,29 +70,14 @@ def model():
 """
 
 
-@pytest.mark.night
-def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_path):
-    file, counts, result = (str(tmp_path / name) for name in ("table.py", "counts.parquet", "result"))
+def test_a_witness_of_a_table_is_refused(tmp_path):
     (tmp_path / "table.py").write_text(TABLE)
-    model = runpy.run_path(file)["model"]()
-    write_counts(counts_of(model, 3000), counts)
-    asked = "-p", 'Pmax=? [ F "goal" ]'
-    assert plumdp("certify", f"{file}:model", counts, *asked, "-o", result, "--witness").code == 0
-    ended = plumdp("verify", result, f"{file}:model")
-    assert ended.code == 0, ended.out
-    assert "directions ok  the policy and all bets are those that the data before them lead to" in ended.out
-    assert "model      ok" in ended.out
-    assert "trusted: that the chain" not in ended.out
-    assert "not checked: entries of certificate.json that are not printed here" in ended.out
-
-
-def test_a_witness_of_compared_policies_of_a_table_is_refused_before_the_data_are_read(tmp_path):
-    (tmp_path / "table.py").write_text(TABLE)
-    asked = "-p", 'Pmax=? [ F "goal" ]', "--against", "go", "-o", str(tmp_path / "result"), "--witness"
-    for policy in ((), ("--policy", "uniform")):
-        ended = plumdp("certify", f"{tmp_path / 'table.py'}:model", "no-such-log.csv", *asked, *policy)
+    (tmp_path / "log.csv").write_text("episode,step,x,action\n1,0,2,go\n1,1,3,go\n1,2,4,\n")
+    asked = "-p", 'Pmax=? [ F "goal" ]', "-o", str(tmp_path / "result"), "--witness"
+    for policy in ((), ("--policy", "uniform"), ("--against", "go")):
+        ended = plumdp("certify", f"{tmp_path / 'table.py'}:model", str(tmp_path / "log.csv"), *asked, *policy)
         assert (ended.code, ended.out) == (2, "")
-        assert "--witness: verify does not know comparisons of policies of a table; leave it out" in ended.err
+        assert "--witness: verify does not know tables of unknown rows; leave it out" in ended.err
 
 
 @pytest.mark.night

@@ -21,7 +21,6 @@ from support.verified_results import (
     worn,
     worn_counts,
 )
-from support.verified_tables import counts_of, from_log, saved, walk, without_order
 
 import plumdp
 from plumdp.decisions import make_witness, verify
@@ -70,20 +69,6 @@ RESULTS = {
     "an answer about all policies": (
         lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True), small_model, small_counts
     ),
-    "a table": (lambda folder: saved(folder, walk(), counts_of(walk())), walk, lambda: counts_of(walk())),
-    "a table without an order": (
-        lambda folder: saved(folder, walk(), without_order(counts_of(walk()))),
-        walk,
-        lambda: without_order(counts_of(walk())),
-    ),
-    "a table with ties": (
-        lambda folder: saved(folder, walk(is_tied=True), counts_of(walk(is_tied=True))),
-        lambda: walk(is_tied=True),
-        lambda: counts_of(walk(is_tied=True)),
-    ),
-    "a table from a log": (
-        lambda folder: saved(folder, *from_log()), lambda: from_log()[0], lambda: from_log()[1]
-    ),
     "learned rewards": (
         lambda folder: of_parameters(PAID, **dict(zip(("model", "counts"), learned_rewards(), strict=True)))(folder),
         machine,
@@ -94,7 +79,7 @@ RESULTS = {
 
 BY_NIGHT = {  # by day, some of them are verified before they are forged in unit/test_forgeries
     *("a probability", "a cost", "a number of steps", "a mission", "a mission again and again", "a comparison"),
-    *("an answer about all policies", "a table", "a table with ties", "a table without an order"),
+    "an answer about all policies",
 }
 
 

@@ -14,13 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from support.verified_results import answered, compared, rehash, witnessed, worn, worn_counts
-from support.verified_tables import saved
 
 import plumdp
-from plumdp.certifying.pipeline import prespecifying
 from plumdp.decisions import make_witness, verify
 from plumdp.model.language.property import parse_property
-from plumdp.model.question import ask
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
@@ -28,7 +25,7 @@ WON, COST, TURN = 'Pmax=? [ F "won" ]', 'R{"cost"}min=? [ C<=2 ]', "Rmin=? [ C<=
 
 
 @cache
-def trial(*, is_table=False):
+def trial():
     """One step with a drug or a placebo, of which either has a chance of its own, and a price."""
     g, b = plumdp.parameters("g", "b")
 
@@ -36,29 +33,23 @@ def trial(*, is_table=False):
         if s.status != "open":
             return {"stay": [(1, s)]}
         won, lost = s._replace(status="won"), s._replace(status="lost")
-        if is_table:
-            return {"drug": plumdp.unknown(won, lost), "placebo": plumdp.unknown(won, lost)}
         return {"drug": [(g, won), (1 - g, lost)], "placebo": [(b, won), (1 - b, lost)]}
 
     labels = {"won": lambda s: s.status == "won", "over": lambda s: s.status != "open"}
     rewards = {"cost": lambda s: 1.0 if s.status == "lost" else 0.0}
-    space = None if is_table else plumdp.ParameterSpace.unit("g", "b")
+    space = plumdp.ParameterSpace.unit("g", "b")
     return plumdp.explore(step, {"status": "open"}, space=space, labels=labels, rewards=rewards)
 
 
 @cache
-def treated(*, is_table=False):
-    model, point = trial(is_table=is_table), {"g": 0.9, "b": 0.2}
-    if is_table:
-        point = [0.9, 0.1, 0.2, 0.8, 1.0, 1.0]
-    return plumdp.simulate(model, point, 800, rng=1, max_steps=2)
+def treated():
+    return plumdp.simulate(trial(), {"g": 0.9, "b": 0.2}, 800, rng=1, max_steps=2)
 
 
-def _given(folder, *, is_table):
+def _given(folder):
     """Save the answer of a policy that was given to a threshold."""
-    model, counts = trial(is_table=is_table), treated(is_table=is_table)
-    asked = prespecifying(ask(WON, model), "placebo", prespecified=is_table)
-    learned = plumdp.learn(model, counts, objectives=[asked], witness=True)
+    model, counts = trial(), treated()
+    learned = plumdp.learn(model, counts, objectives=[WON], witness=True)
     certificate = plumdp.decide(learned, 'P>=0.5 [ F "won" ]', policy="placebo").answered
     plumdp.write_result(
         certificate, folder, witness=make_witness(learned, certificate), model=model, counts=learned.counts
@@ -90,12 +81,10 @@ KINDS: dict[str, Callable[[Path], Any]] = {
     "value": lambda folder: witnessed(folder, WON, **OF_TRIAL),
     "question": lambda folder: answered(folder, 'P>=0.6 [ F "won" ]', **OF_TRIAL),
     "question about all": lambda folder: answered(folder, 'P>=0.98 [ F "won" ]', **OF_TRIAL),
-    "question of one policy": lambda folder: _given(folder, is_table=False),
+    "question of one policy": _given,
     "difference": lambda folder: compared(folder, "drug", "placebo", WON, names=("drug", "placebo"), **OF_TRIAL),
     "gain": _gain,
     "net benefit": _net_benefit,
-    "table": lambda folder: saved(folder, trial(is_table=True), treated(is_table=True), WON),
-    "question of a table": lambda folder: _given(folder, is_table=True),
     "mission": lambda folder: witnessed(folder, "Pmax=? [ (F x=3) & (F x=1) ]", **OF_WORN),
     "long run": lambda folder: witnessed(folder, "Rmin=? [ LRA ]", **OF_WORN),
     "unit": lambda folder: witnessed(folder, IN_EUROS, **OF_WORN),
@@ -103,14 +92,14 @@ KINDS: dict[str, Callable[[Path], Any]] = {
         folder, "slow", "run", IN_EUROS, names=("slow", "run"), of="second", **OF_WORN
     ),
 }
-OF_TABLE, WITH_WORN = ("table", "question of a table"), ("mission", "long run", "unit", "difference in a unit")
+WITH_WORN = ("mission", "long run", "unit", "difference in a unit")
 
 
 def own(kind: str) -> Own:
     """Return the model and the counts of a reader."""
     if kind in WITH_WORN:
         return Own(worn(), worn_counts())
-    return Own(trial(is_table=kind in OF_TABLE), treated(is_table=kind in OF_TABLE))
+    return Own(trial(), treated())
 
 
 @cache
@@ -135,12 +124,12 @@ FIELDS = (  # of both files, where both have them; "*" is each part of a list or
     *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
     *("options practice", "answer question", "answer verdict", "answer sentence"),
     *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
-    *("comparison second *", "comparison difference *", "kind", "format", "parameters", "data order", "data sampling"),
+    *("comparison second *", "comparison difference *", "format", "parameters", "data order", "data sampling"),
     *("data lengths *", "budget error", "budget shares *", "classes *", "rows *", "space *"),
     *(f"{part}chain {name}" for part in ("", "comparison ", "all_policies ") for name in (
         *("kind", "complement", "discount", "initial", "target", "avoid", "expressions", "step", "states *", "rows *"),
     )),
-    *("all_policies others", "set likelihoods", "set intervals", "set bets", "intervals number", "bets policy"),
+    *("all_policies others", "set likelihoods", "set intervals", "set bets"),
 )  # fmt: skip
 WORDS = (  # exchanged, as words
     *(("max", "min"), ("at least", "at most"), ("larger", "smaller"), ("more", "less"), ("yields", "costs")),

@@ -24,7 +24,6 @@ from support.verified_results import (
     worn,
     worn_counts,
 )
-from support.verified_tables import counts_of, few_rows, from_log, saved, walk, without_order
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
@@ -33,12 +32,12 @@ AGAIN = 'Pmax=? [ G F "left" ]'
 
 
 @cache
-def patrol(*, is_table=False):
-    """A walk between left and right, in which a step succeeds with probability q, or in a table one of its own."""
+def patrol():
+    """A walk between left and right, in which a step succeeds with probability q."""
     q = plumdp.parameters("q")[0]
 
     def row(there, here):
-        return plumdp.unknown(there, here) if is_table else [(q, there), (1 - q, here)]
+        return [(q, there), (1 - q, here)]
 
     def step(s):
         if s.x == 1:
@@ -46,15 +45,12 @@ def patrol(*, is_table=False):
         return {"back": row(s._replace(x=1), s)}
 
     labels = {"left": lambda s: s.x == 0, "right": lambda s: s.x == 2}
-    space = None if is_table else plumdp.ParameterSpace.unit("q")
-    return plumdp.explore(step, {"x": 1}, space=space, labels=labels)
+    return plumdp.explore(step, {"x": 1}, space=plumdp.ParameterSpace.unit("q"), labels=labels)
 
 
 @cache
-def walks(q=0.5, *, is_table=False):
-    model = patrol(is_table=is_table)
-    point = np.full(model.graph.n_transitions, 0.5) if is_table else {"q": q}
-    return plumdp.simulate(model, point, 300, rng=1, max_steps=20)
+def walks(q=0.5):
+    return plumdp.simulate(patrol(), {"q": q}, 300, rng=1, max_steps=20)
 
 
 def without_support(folder, q=0, **options):
@@ -63,10 +59,6 @@ def without_support(folder, q=0, **options):
         for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
             patch.setattr(f"{name}.missing_support", lambda imdp: "")
         witnessed(folder, AGAIN, model=patrol(), counts=walks(q), keeps_data=True, **options)
-
-
-def rows_alone():
-    return without_order(counts_of(walk()))
 
 
 def with_learned_rewards(folder):
@@ -111,13 +103,6 @@ RESULTS = {
     "never": without_support,
     "off": lambda folder: without_support(folder, 0.03, model_tolerance=0.05),
     "seldom": lambda folder: without_support(folder, 0.03),
-    "table again": lambda folder: saved(folder, patrol(is_table=True), walks(is_table=True), AGAIN),
-    "table": lambda folder: saved(folder, walk(), counts_of(walk())),
-    "tied table": lambda folder: saved(folder, walk(is_tied=True), counts_of(walk(is_tied=True))),
-    "table with a ball": lambda folder: saved(folder, *few_rows(), 'Pmax=? [ F "good" ]'),
-    "table from a log": lambda folder: saved(folder, *from_log()),
-    "rows": lambda folder: saved(folder, walk(), rows_alone()),
-    "rows with costs": lambda folder: saved(folder, walk(), rows_alone(), 'Rmin=? [ F "end" ]'),
 }
 
 

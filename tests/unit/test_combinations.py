@@ -71,7 +71,7 @@ QUESTIONS = {
     T.STEPS: 'Pmax=? [ F<=2 "won" ]',
     T.DISCOUNT: 'R{"cost"}max=? [ Cdiscount=0.9 ]',
     T.AVERAGE: 'R{"cost"}max=? [ S ]',
-    T.REWARDS: 'R{"cost"}max=? [ C<=2 ]',
+    "a reward": 'R{"cost"}max=? [ C<=2 ]',
     T.MISSION: 'Pmax=? [ F (level=0 & F "won") ]',
 }
 RELAXED = tuple(f"relaxation {name}" for name in RELAXATIONS)
@@ -99,7 +99,7 @@ IMPLIED = {
     T.RUNS: {T.PRESPECIFIED, T.EVERY_STEP},
     T.PRACTICE: {T.DRAWS, T.EVERY_STEP},
     T.GAPS: {T.WITH_GAPS},
-    T.REWARDS: {T.STEPS},
+    "a reward": {T.STEPS},
 }
 NOT_KEPT = {T.DISK, T.EVENTS, T.SINCE}  # what a result cannot be learned again from
 NO_PROOF = "no proof of these bounds was found, so there is no witness"  # that it was sought is all that is asked here

@@ -6,19 +6,12 @@ a result which holds as far as it can be known.
 """
 
 import json
-import shutil
 
 import pytest
 from support.refusals import rows
-from support.results import copy_of, files_of, patrol, result_of, rows_alone, walks
+from support.results import copy_of, files_of, patrol, result_of, walks
 from support.tampering import forge
-from support.verified_results import (
-    PROPERTY,
-    rehash,
-    small_counts,
-    small_model,
-)
-from support.verified_tables import counts_of, proposed, saved, walk, without_order
+from support.verified_results import rehash, small_counts, small_model
 
 from plumdp.decisions import verify
 from plumdp.verifying.look import Own
@@ -28,9 +21,6 @@ READERS = {  # the model and the counts that a reader has
     "again": (patrol, walks),
     "never": (patrol, lambda: walks(0)),
     **dict.fromkeys(("off", "seldom"), (patrol, lambda: walks(0.03))),
-    "table again": (lambda: patrol(is_table=True), lambda: walks(is_table=True)),
-    "table": (walk, lambda: counts_of(walk())),
-    "rows": (walk, rows_alone),
 }
 
 
@@ -64,44 +54,6 @@ def verbs(w, c, folder):
         texts = policy.read_text(), rival.read_text()
         rival.write_text(texts[0])
         policy.write_text(texts[1])
-
-    def more_runs():
-        """Prove the bounds that invented counts lead to, beside the data that are there."""
-        _, found, text, broken = proposed(walk(), without_order(counts_of(walk(), 20_000, 7)))
-        assert broken is None
-        w.clear()
-        w.update(json.loads(text))
-        c.update(lower=found.lower, upper=found.upper)
-
-    def traded_rows():
-        """Let two nodes of the chain use each other's counts, with values that fit."""
-        numbers = [row[2] for row in w["chain"]["rows"] if row is not None and isinstance(row[2], int)]
-        one, other = numbers[:2]
-        for row in w["chain"]["rows"]:
-            if row is not None and row[2] in (one, other):
-                row[2] = one + other - row[2]
-        nothing = "Inconclusive: the bounds do not exclude the worst value, 0 (between 0 and 1, confidence 95 %)."
-        n = len(w["values"]["lower"])
-        w["claim"].update(lower=0.0, upper=1.0, sentence=nothing)
-        c.update(lower=0.0, upper=1.0, status="inconclusive", reason="")
-        w["values"] |= {"lower": [0.0] * n, "upper": [1.0] * n}
-        w["bets"] = None
-
-    def never_seen():
-        """Take the interval of an outcome that the mission rests on from below."""
-        row, place = w["support"][0]
-        item = next(item for item in w["intervals"]["list"] if item["row"] == row)
-        item["lower"][place] = 0.0
-
-    def chosen_later():
-        """Bet on a policy that was chosen when all data were there, and say that it was found."""
-        shutil.rmtree(folder)
-        saved(folder, walk(), counts_of(walk()), policy="go")
-        for part, name in ((w, "witness.json"), (c, "certificate.json")):
-            part.clear()
-            part.update(json.loads((folder / name).read_text()))
-        assert c["options"]["objectives"] == [""]
-        c["options"]["objectives"] = [PROPERTY]
 
     def with_file(name, text):
         """Add a file to the folder and to what the certificate lists."""

@@ -335,7 +335,7 @@ class TestWhatFollows:
 
     def test_a_witness_of_a_table_is_refused(self):
         learned = pl.learn(mixed(), data(), objectives=[REACH], confidence_set="table")
-        with pytest.raises(pl.DataError, match="verify does not know unknown rows beside parameters"):
+        with pytest.raises(pl.DataError, match="verify does not know tables of unknown rows"):
             make_witness(learned, pl.conclude(learned, REACH))
 
     def test_learning_while_acting_learns_unknown_rows_beside_parameters(self):

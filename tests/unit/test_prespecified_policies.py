@@ -1,7 +1,6 @@
 """A policy that is given is bet on if its user says that it was chosen before the data, and never otherwise."""
 
 import inspect
-import json
 from functools import cache
 
 import numpy as np
@@ -17,7 +16,7 @@ from plumdp.explaining.explain import learn_again
 from plumdp.learning.learned import value_directions
 from plumdp.model import Question
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.verifying.witness import make_witness
+from plumdp.tables.table_set import TableSet
 
 STUDY = pl.case_study("parallel:5")
 MODEL, ASKED = STUDY.model, STUDY.objective
@@ -326,14 +325,15 @@ def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_re
 
 
 @pytest.mark.slow
-def test_two_policies_that_are_prespecified_for_one_objective_have_a_witness_each():
+def test_two_policies_that_are_prespecified_for_one_objective_share_its_error():
     """Each has half of the error, by the number of questions, and is alone in its own."""
     model, counts = table(), data()
     asked = [Question(model, pl.parse_property(REACH, model), policy=each) for each in ("left", "right")]
-    known = pl.learn(model, counts, objectives=asked)
-    for question in asked:
-        bets = json.loads(make_witness(known, pl.conclude(known, question)))["bets"]
-        assert (bets["questions"], bets["shares"]) == (2, ["1"])
+    both, alone = (pl.learn(model, counts, objectives=each) for each in (asked, asked[:1]))
+    sizes = [
+        [each.errors.of_side for each in known.bounds.of_kind(TableSet)[0].prespecified] for known in (both, alone)
+    ]
+    assert sizes[0] == [sizes[1][0] / 2] * 2
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from plumdp.data import model_from_log
 from plumdp.model import Question
 from plumdp.model.policy import policy_weights
 from plumdp.tables import values
-from plumdp.verifying.witness import make_witness
 
 TRUE = {"plan": (0.7, 0.3), "code": (0.9, 0.1), "test a": (0.55, 0.4, 0.05), "test b": (0.65, 0.3, 0.05)}
 LEADS = {"plan": ("code", "plan"), "code": ("test", "lost"), "test": ("done", "code", "lost")}
@@ -56,17 +55,6 @@ def test_the_rival_of_a_difference_is_prespecified_as_well():
     alone = pl.learn(model, counts, objectives=[Question(model, objective, always("b"))])
     (low, high), (lower, upper) = (bracket(learned, "a") for learned in (both, alone))
     assert high - low < 0.8 * (upper - lower)  # which has intervals alone
-
-
-@pytest.mark.slow
-def test_verify_refuses_values_beside_an_prespecified_difference_by_name():
-    model, counts = agent()
-    asked = Question(model, pl.parse_property(ASKED, model), always("b"), against=always("a"))
-    learned = pl.learn(model, counts, objectives=[asked])
-    with pytest.raises(pl.DataError, match="verify does not know comparisons of policies of a table"):
-        make_witness(learned, pl.conclude(learned, ASKED, policy=always("b")))
-    with pytest.raises(pl.DataError, match="verify does not know comparisons of policies of a table; leave it out"):
-        pl.learn(model, counts, objectives=[asked], witness=True)
 
 
 def both(policies, *, n_runs=12_000, is_tied=True, confidence=0.95):

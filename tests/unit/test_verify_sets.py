@@ -46,8 +46,8 @@ def test_other_kinds_of_sets_have_no_witness(kind):
     with pytest.raises(plumdp.DataError) as refused:
         make_witness(learned, plumdp.conclude(learned, PROPERTY))
     assert str(refused.value) == (
-        f"verify does not know {kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have "
-        "witnesses), so there is no witness of this certificate"
+        f"verify does not know {kind!r} sets (those of the kinds 'likelihood' and 'interval' have witnesses), so there "
+        "is no witness of this certificate"
     )
 
 

@@ -24,7 +24,7 @@ STILL_TRUE = {  # field, part of the change, whether for readers without a log o
     ("all texts", "given / found", False): "a name that was not given is listed as trusted",
     ("all texts", "€ per month", False): "the unit is listed as trusted",
 }
-OF_ONE = ("mission", "long run", "question of a table")  # of which nothing says that the policy is the best one
+OF_ONE = ("mission", "long run")  # of which nothing says that the policy is the best one
 WHO = (  # changes of who is who
     *("given / found", "drug / placebo", "slow / run", "the recommended policy / practice"),
     *("this policy has / the recommended policy has", "this policy has / the value is"),

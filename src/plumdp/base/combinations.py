@@ -82,18 +82,13 @@ _OF_DATA: dict[_Together, str] = {
     ),
     (T.SINCE, T.LEARNED_REWARDS): "{since}: sums of learned rewards are not kept for parts of the data",
     (T.RELEARNED, T.EVENTS): "events of your own were counted, which a certificate does not keep{where}",
+    (T.WITNESS, (T.TABLE, T.VIEW)): "verify does not know tables of unknown rows",
     (T.WITNESS, T.DISK): "verify does not know models on disk",
     (T.WITNESS, T.GAPS): "verify does not know models that are seen now and then",
     (T.WITNESS, T.RUNS): (
         "verify does not know bounds by whole runs (for those of the model alone, count the log first by plumdp count, "
         "or give log.counts)"
     ),
-    (T.WITNESS, T.VIEW): "verify does not know unknown rows beside parameters",
-    (T.WITNESS, T.EXITS, (T.REWARDS, T.STEPS, T.LIFTED)): (
-        "verify does not know rewards, steps and memory in tables that runs may leave"
-    ),
-    (T.WITNESS, T.TABLE, T.DIFFERENCE): "verify does not know comparisons of policies of a table",
-    (T.WITNESS, T.TABLE, T.AVERAGE): "verify does not know averages in tables of unknown rows",
     (T.STEP_COUNTER, T.DISK): "a model that is stored on disk has no product with a step counter",
     (T.TABLE_BETS, T.STEPS): "the number of steps is bounded: there are no bets on such values yet",
     (T.TABLE_BETS, T.AVERAGE): "there are no bets on averages in the long run yet",

@@ -221,7 +221,6 @@ class Trait(Enum):
     STEPS = "a number of steps"
     AVERAGE = "an average in the long run"
     DISCOUNT = "a discount"
-    REWARDS = "an expected reward"
     DIFFERENCE = "a difference of policies"
     PRACTICE = "current practice"
     NO_POLICY = "no policy of your own"

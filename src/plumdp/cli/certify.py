@@ -7,7 +7,7 @@ prints and saves what is certified, and returns the exit code.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -43,10 +43,8 @@ from plumdp.cli.sources import load_policy, policy_names, policy_words
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
     from plumdp.learning.learned import Learned
-    from plumdp.learning.methods import Sets
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective
-    from plumdp.model.parametric import ParametricMDP
     from plumdp.model.policy import Policy
     from plumdp.model.question import Question
     from plumdp.result.certificate import Certificate
@@ -198,7 +196,6 @@ def difference(given: Options) -> int:
 
     texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
-    _refuse_compared_tables(given, read)
     first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
     names = policy_names(*texts, words=policy_words(read))
     assert len(names) == 2
@@ -213,17 +210,6 @@ def difference(given: Options) -> int:
     return worst_code({code_of_difference(each) for each in differences})
 
 
-def _refuse_compared_tables(given: Options, model: ParametricMDP) -> None:
-    """Refuse a witness of a comparison that verify does not know, before the data are read."""
-    from plumdp.base.combinations import why_not
-    from plumdp.base.vocabulary import Trait
-    from plumdp.learning.methods import SETS, chosen_kind
-
-    kind = SETS[chosen_kind(model, cast("Sets | None", given.confidence_set), None, given.model_tolerance)]
-    if given.witness and kind.is_of_tables:
-        raise DataError(f"--witness: {why_not(Trait.WITNESS, Trait.TABLE, Trait.DIFFERENCE)}; leave it out")
-
-
 def in_words(found: Difference) -> Difference:
     """Return a comparison whose certificates say by which command they were made, in the words of the command line."""
     return replace(found, first=with_command(found.first), second=with_command(found.second))
@@ -234,7 +220,6 @@ def improvement(given: Options) -> int:
     from plumdp.certifying.improvement import with_baseline
 
     read, objectives = load_objectives(given)
-    _refuse_compared_tables(given, read)
     baseline = load_policy(str(given.against), read, option="--against")
     counts = read_data(given, read)
     questions = with_baseline(objectives, read, baseline, prespecified=given.prespecified)

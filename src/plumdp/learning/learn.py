@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from plumdp.base.combinations import why_not
 from plumdp.base.compiled import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.kinds import Kinds
@@ -20,7 +21,7 @@ from plumdp.data.log import Log
 from plumdp.data.pilots import pilot_assumption, with_drawn_pilot
 from plumdp.data.practice import with_practice
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
-from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen, unknown_to_verify
+from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, Question, ask_all
@@ -114,7 +115,7 @@ def learn(
     if isinstance(counts, Log) and kind.has_bets:
         for complete in OF_LOGS.values():
             questions = tuple(complete(each, counts) for each in questions)
-    if witness and (unknown := next(filter(None, map(unknown_to_verify, questions)), "")):
+    if witness and (unknown := why_not(Trait.WITNESS, *model.traits.union(*(each.traits for each in questions)))):
         raise DataError(Option("witness", True), f": {unknown}; leave it out")
     for question in questions:
         kind.refuse(question.traits & {Trait.RUNS, Trait.DISK}, confidence_set=name)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from plumdp.base.combinations import refuse, why_not
+from plumdp.base.combinations import refuse
 from plumdp.base.errors import DataError, Option
 from plumdp.base.kinds import Kinds
 from plumdp.base.vocabulary import Sets as Sets
@@ -28,12 +28,9 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.same_files import together
 from plumdp.fit.fit_record import ModelFit
 from plumdp.model.events import Events
-from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.model.views import as_parametric
-from plumdp.solver.problem import Problem
-from plumdp.solver.reduce import reduce
 
 Ranked: TypeAlias = list[tuple[float, npt.NDArray[Any]]]
 """Policies with estimates of their values, by the sign that makes larger ones better, the best first."""
@@ -157,12 +154,6 @@ def chosen_kind(
     options = having(bool(model_tolerance) and Trait.MODEL_TOLERANCE, events is not None and Trait.EVENTS)
     SETS[kind].refuse(model.traits | options, model_tolerance=model_tolerance, confidence_set=kind)
     return kind
-
-
-def unknown_to_verify(question: Question) -> str:
-    """Return the reason why no answer to a question has a witness, whatever the data are, or an empty text."""
-    objective = reduce(Problem(question.model, question.objective)).problem.objective
-    return why_not(Trait.WITNESS, objective.kind is not Kind.END and Trait.REWARDS, *question.traits)
 
 
 def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:

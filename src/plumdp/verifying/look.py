@@ -21,7 +21,7 @@ from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import PRACTICE, Question, ask
+from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
@@ -104,7 +104,7 @@ class Look:
         assert self.saved is not None
         counts = self.saved[1]
         is_whole = counts.pilot is not None or not SETS[self.certificate["options"]["confidence_set"]].has_bets
-        return counts if is_whole else with_drawn_pilot(counts, is_table=self.model.is_table)
+        return counts if is_whole else with_drawn_pilot(counts, is_table=False)
 
     @cached_property
     def learned(self) -> Learned:
@@ -140,11 +140,10 @@ class Look:
         return has_all and sum(len(names) for _, names in named) in (0, len(self._given))
 
     def _policies(self) -> Iterator[list[str]]:
-        """Yield which policies of each question were pre-specified as files; practice is one in tables alone."""
+        """Yield which policies of each question were pre-specified as files."""
         options = self.certificate["options"]
-        kept = ("given", PRACTICE) if SETS[options["confidence_set"]].is_of_tables else ("given",)
         for text, prespecified in zip(options["objectives"], options["prespecified"], strict=True):
-            yield [name for name in ("policy", "against") if not text and prespecified.get(name) in kept]
+            yield [name for name in ("policy", "against") if not text and prespecified.get(name) == "given"]
 
     def prespecified(self, model: ParametricMDP) -> list[Question]:
         """Return the questions that were pre-specified, about a model."""

@@ -60,7 +60,10 @@ def check_model(look: Look) -> None:
     mine, theirs = ([[row["outcomes"], row["ways"]] for row in rows] for rows in (witness["rows"], counted["rows"]))
     require(mine == json.loads(json.dumps(theirs)), "rows: those of the model are others")
     _check_space(look)
-    check_same_model(look)
+    direction = look.question().objective.direction
+    require(witness["claim"]["direction"] == direction, "the direction is not that of the property")
+    differs = "" if look.saved is None else difference(look.folder / DATA, model, look.saved[1])
+    require(not differs, f"{DATA}: its part {differs!r} is not that of the model")
     check_chain(look, model)
     if look.own is not None and look.own.at is not None:
         for point in points_inside(model):
@@ -73,14 +76,6 @@ def _check_space(look: Look) -> None:
     law, own = look.witness["set"]["space_law"], space_law(look.model, likelihood_table(look.model))
     same = all(np.allclose(law[name], own[name], rtol=1e-9, atol=1e-9) for name in own)
     require(same, "the law of the space is another one than that of the model")
-
-
-def check_same_model(look: Look) -> None:
-    """Require that the direction is that of the property, and that the folder has no other model."""
-    direction = look.question().objective.direction
-    require(look.witness["claim"]["direction"] == direction, "the direction is not that of the property")
-    differs = "" if look.saved is None else difference(look.folder / DATA, look.model, look.saved[1])
-    require(not differs, f"{DATA}: its part {differs!r} is not that of the model")
 
 
 def check_words(look: Look) -> list[str]:
@@ -244,7 +239,7 @@ class _Row:
 
 def has_bets(look: Look) -> bool:
     """Return whether the proof rests on bets."""
-    return (look.witness["bets"] if "bets" in look.witness else look.witness["set"]["bets"]) is not None
+    return look.witness["set"]["bets"] is not None
 
 
 def check_directions(look: Look) -> None:
@@ -278,12 +273,7 @@ def check_directions(look: Look) -> None:
 
 def check_data(look: Look) -> None:
     """Require that counts, space and its law are those of the data and the model."""
-    compare_counted(look, counted_part(look.model, look.counts, likelihood_table(look.model)))
-    _check_space(look)
-
-
-def compare_counted(look: Look, parts: Mapping[str, Any]) -> None:
-    """Require that the parts of a witness that are about the data are those that the data give."""
+    parts = counted_part(look.model, look.counts, likelihood_table(look.model))
     about, own = look.witness["data"], json.loads(json.dumps(parts["data"]))
     for name, value in own.items():
         is_read_so = about[name] == value
@@ -291,6 +281,7 @@ def compare_counted(look: Look, parts: Mapping[str, Any]) -> None:
     for name in sorted(({"rewards"} | parts.keys()) - {"data"}):
         mine, theirs = look.witness.get(name), json.loads(json.dumps(parts.get(name)))
         require(mine == theirs, f"{name}: they are others than those of the data")
+    _check_space(look)
 
 
 def check_settings(look: Look) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,12 +26,6 @@ from plumdp.verifying.second_look import (
     has_bets,
 )
 from plumdp.verifying.set_proof import shares_part
-from plumdp.verifying.table_second_look import (
-    check_table_bets,
-    check_table_data,
-    check_table_model,
-    check_table_settings,
-)
 from plumdp_verify import check, counts
 from plumdp_verify.chain import Chain, Step
 from plumdp_verify.intervals import check_once
@@ -48,22 +41,6 @@ _PROBLEMS = (
     *(AttributeError, StopIteration),  # of options that are something else than they should be
 )
 Check = Callable[[Look], None]
-
-
-@dataclass(frozen=True)
-class SecondLook:
-    """The functions that look again at a result: with a model that was read again, with data, and with a log."""
-
-    model: Check
-    data: Check
-    settings: Check
-    bets: Check
-
-
-SECOND_LOOKS = {  # by the kind of the witness
-    "parameters": SecondLook(check_model, check_data, check_settings, check_directions),
-    "table": SecondLook(check_table_model, check_table_data, check_table_settings, check_table_bets),
-}
 
 
 def verify(path: str | Path) -> Report:
@@ -94,12 +71,12 @@ def look_again(path: str | Path, report: Report, own: Own | None = None) -> None
     """
     if report.broken is not None:
         return
-    look, kind = Look(Path(path), own), SECOND_LOOKS[report.kind]
+    look = Look(Path(path), own)
     name = "data" if own is None else "model"
     try:
         settled = check_words(look) if own is not None or look.saved is not None else []
         report.trusted = [text for text in report.trusted if own is None or text not in settled]
-        for name, check_layer in _layers(look, kind, report).items():
+        for name, check_layer in _layers(look, report).items():
             check_layer(look)
             report.hold(name)
     except Rejected as error:
@@ -111,17 +88,17 @@ def look_again(path: str | Path, report: Report, own: Own | None = None) -> None
         report.broken = NotCompared("there is not enough memory", name)
 
 
-def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
+def _layers(look: Look, report: Report) -> dict[str, Check]:
     """Return the layers that there are files for, in the order in which each may rest on those before."""
     counts = None if look.own is None else look.own.counts
-    layers: dict[str, Check] = {} if look.own is None else {"model": kind.model}
+    layers: dict[str, Check] = {} if look.own is None else {"model": check_model}
     if counts is not None:
-        layers["log"] = partial(_check_log, counts=counts, kind=kind)
+        layers["log"] = partial(_check_log, counts=counts)
     elif look.has_counts:
-        layers["data"] = kind.data
+        layers["data"] = check_data
     if look.has_counts and has_bets(look):
-        if counts is not None or report.kind == "table" or look.is_prespecified:
-            layers["directions"] = kind.bets
+        if counts is not None or look.is_prespecified:
+            layers["directions"] = check_directions
         else:
             report.unchecked.append("the directions of bets (what was pre-specified has no text)")
     if (look.own is not None or look.has_counts) and has_trials(look):
@@ -129,7 +106,7 @@ def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     return layers
 
 
-def _check_log(look: Look, *, counts: TransitionCounts, kind: SecondLook) -> None:
+def _check_log(look: Look, *, counts: TransitionCounts) -> None:
     """Require that counts, and all that was fixed before they were looked at, are what one's own log leads to."""
     learned = look.learned
     require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
@@ -139,12 +116,12 @@ def _check_log(look: Look, *, counts: TransitionCounts, kind: SecondLook) -> Non
         learned.model_tolerance == look.witness.get("model_tolerance", 0),
         "the model tolerance is not that of the options",
     )
-    kind.data(look)
+    check_data(look)
     differs = [difference(look.folder / DATA, look.model, each) for each in (counts, learned.counts) if look.saved]
     require("" in (differs or [""]), f"{DATA}: the counts in it are others than those of the log")
     same = look.witness["budget"]["shares"] == shares_part(learned.budget)
     require(same, "the error is divided in another way than by the options of the certificate")
-    kind.settings(look)
+    check_settings(look)
 
 
 def write_checker(path: str | Path) -> None:

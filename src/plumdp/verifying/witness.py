@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.combinations import Trait, why_not
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
 from plumdp.confidence.cells import Cells
@@ -22,7 +23,6 @@ from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import LevelSet
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.learning.methods import unknown_to_verify
 from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
@@ -33,7 +33,6 @@ from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
-from plumdp.verifying.table_witness import refuse_unknown, table_content
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import check_claim, exactly, policies_of, read_all
@@ -102,16 +101,6 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     content |= {"model_tolerance": learned.model_tolerance} if learned.model_tolerance else {}
     _refuse_unknown(learned, question, content, certificate)
     model = learned.model
-    if model.is_table:
-        refuse_unknown(
-            {
-                "tables in which a difference was pre-specified": any(
-                    each.against is not None for each in learned.questions
-                )
-            }
-        )
-        with exactly():
-            return _checked(content | table_content(learned, question, certificate), certificate)
     content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
         "parameters": list(model.space.names),
@@ -170,20 +159,21 @@ def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]
 
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
-    if broken := unknown_to_verify(question):
+    if broken := why_not(Trait.WITNESS, *question.traits):
         raise DataError(f"{broken}, so there is no witness of this certificate")
     unknown = {
         "bounds by whole runs": bool(learned.budget["run_bets"]),
         "bets in cells of the space": bool(learned.bounds.of_kind(Cells)),
         "rows with hidden paths": bool(learned.bounds.of_kind(PathLevelSet)),
         "contradicted models": learned.conflict is not None or not certificate.claim.claims_bounds,
-        f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
-            learned.kind not in (*KINDS, "table")
+        f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval' have witnesses)": (
+            learned.kind not in KINDS
         ),
     }
     if certificate.comparison.difference and certificate.comparison.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
-    refuse_unknown(unknown)
+    if what := next((what for what, is_so in unknown.items() if is_so), ""):
+        raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
     try:
         claim = _claim(certificate, Part(content, WITNESS))
         is_average = question.objective.kind is Kind.AVERAGE
