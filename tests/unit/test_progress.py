@@ -12,7 +12,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.base import progress
-from plumdp.base.progress import Output, StatusLine, shown_by_others, tell, working
+from plumdp.base.progress import Output, StatusLine, shown_by_others, tell, tell_share, working
 from plumdp.reporting.read import explain_result
 
 
@@ -75,8 +75,12 @@ def test_an_error_ends_the_line_and_is_raised(board):
 
 
 def test_the_command_line_keeps_the_line_for_itself(board):
-    with shown_by_others(), working("certifying"):
+    told = []
+    with shown_by_others(told.append), working("certifying"):
         tell("learning")
+        tell_share("solving", 1, 4)
+        tell_share("solving", 2, 4)  # too soon
+    assert told == ["certifying", "learning", "solving: 25 %"]
     assert board.n_made == 0
 
 

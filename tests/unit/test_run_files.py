@@ -39,13 +39,6 @@ def test_lines_of_json_have_the_columns_of_recorded_runs_in_their_order(form, tm
     assert [json.loads(line) for line in lines] == rows_of(pl.data.record(LAMP, POINT, 20, **RUNS).columns(form))
 
 
-def test_progress_of_writing_reaches_the_end(tmp_path):
-    told = []
-    write_runs(LAMP, POINT, 50, tmp_path / "runs.csv", progress=lambda done, total: told.append(done / total), **RUNS)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
-
-
 def test_a_name_that_says_no_format_is_refused(tmp_path):
     with pytest.raises(pl.DataError) as error:
         write_runs(LAMP, POINT, 5, tmp_path / "runs.xlsx", **RUNS)

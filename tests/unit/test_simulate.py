@@ -1,6 +1,7 @@
 """Runs are what the model, the policy and numpy's own random words say, however many threads share the work."""
 
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -12,6 +13,7 @@ from both_ways import from_compiled_code
 from refusals import refused
 
 import plumdp as pl
+from plumdp.base.progress import shown_by_others
 from plumdp.data import kernels
 from plumdp.data.pilots import planned_moments
 from plumdp.data.runs import make_plan, running_sums
@@ -343,22 +345,15 @@ def test_threads_are_fewer_if_their_counts_would_take_too_much_memory():
 # --- long runs
 
 
-def test_progress_grows_to_the_number_of_runs(betting):
+def test_the_share_of_runs_that_are_done_grows(betting, monkeypatch):
+    monkeypatch.setattr("plumdp.base.progress._SECONDS", 0.0)
     seen = []
-    options = {"rng": 1, "max_steps": 25, "threads": 2, "progress": lambda done, total: seen.append((done, total))}
-    simulate(betting.model, betting.true_point, 30_000, **options)
-    assert len(seen) > 3
-    assert seen == sorted(seen)
-    assert {total for _, total in seen} == {30_000}
-    assert seen[-1][0] == 30_000
-
-
-def test_an_error_in_the_callback_ends_the_run(betting):
-    def refuse(done, total):
-        raise RuntimeError("enough")
-
-    with pytest.raises(RuntimeError, match="enough"):
-        simulate(betting.model, betting.true_point, 10**7, rng=1, max_steps=25, progress=refuse)
+    with shown_by_others(seen.append):
+        simulate(betting.model, betting.true_point, 30_000, rng=1, max_steps=25, threads=2)
+    shares = [int(re.fullmatch(r"simulating: (\d+) %", text)[1]) for text in seen if text != "simulating"]
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from support.verified_results import small_model
 
 import plumdp
 import plumdp as pl
+from plumdp.base.progress import shown_by_others
 from plumdp.exchange.read_intervals import model_at
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
@@ -241,13 +242,6 @@ def test_a_state_whose_bounds_meet_has_converged_whatever_others_have():
     assert status_at(interrupted, 0, 1e-6) == SolverStatus.INTERRUPTED
 
 
-def test_progress_ends_with_all_states(walk):
-    seen = []
-    pl.stages.solve(walk, reach(21, 20), progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1][0] == seen[-1][1] > 0
-    assert seen == sorted(seen)
-
-
 @pytest.mark.parametrize("max_sweeps", [1, 2, 5, 30])
 def test_a_limit_on_sweeps_leaves_bounds(walk, max_sweeps):
     exact = 1 / (1 + Fraction(55, 45) ** 10)
@@ -278,7 +272,7 @@ def test_misuse_is_refused_with_its_reason(fork):
     refused("solver:refused", globals(), m=fork)
 
 
-# Every way through solve shows progress and can be started
+# Every way through solve can be started
 
 
 def tangled(*, known_support=False):
@@ -305,15 +299,15 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_through_solve_shows_progress_up_to_the_end(way):
+@pytest.mark.parametrize("way", ["reach", "reward until", "steps"])
+def test_solve_tells_which_share_is_done_up_to_the_end(way, monkeypatch):
+    monkeypatch.setattr("plumdp.base.progress._SECONDS", 0.0)
     told = []
-    imdp, objective = WAYS[way]
-    pl.stages.solve(imdp, objective, progress=lambda done, total: told.append((done, total)))
-    assert told
-    assert told[-1][0] == told[-1][1]
-    assert all(0 <= done <= total for done, total in told)
-    assert told == sorted(told)
+    with shown_by_others(told.append):
+        pl.stages.solve(*WAYS[way])
+    shares = [int(text.removeprefix("solving: ").removesuffix(" %")) for text in told]
+    assert shares[-1] == 100
+    assert shares == sorted(shares)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -9,9 +9,10 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from threading import Event, Thread
@@ -25,7 +26,7 @@ SWITCH = "PLUMDP_PROGRESS"
 _LOGGER = logging.getLogger("plumdp")
 _CLEAR = "\r\x1b[2K"
 _PATIENCE = 0.5  # seconds before something is shown, and between updates
-_SECONDS = 0.3  # between two lines of a ``Teller``
+_SECONDS = 0.3  # between two lines of a ``Teller``, or two shares
 
 
 class Place(Protocol):
@@ -42,14 +43,14 @@ class StatusLine:
     """The last line of a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream, self.is_shown, self.last = controlled(stream), False, 0.0
+        self.stream, self.is_shown = controlled(stream), False
 
     def show(self, text: str) -> None:
         """Write a text instead of the one before, cut to the width of the terminal."""
         widest = shutil.get_terminal_size().columns - 1
         text = visible(text).replace("\n", " ")
         self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
-        self.is_shown, self.last = True, monotonic()
+        self.is_shown = True
 
     def clear(self) -> None:
         """Take the text away."""
@@ -89,7 +90,11 @@ class _ShownWork:
     """The progress of a calculation: what it does, which part, and for how long."""
 
     def __init__(self, doing: str) -> None:
-        self.doing, self.part, self.start, self.ended = doing, "", monotonic(), Event()
+        self.doing, self.part, self.start, self.last, self.ended = doing, "", monotonic(), 0.0, Event()
+
+    def tell(self, part: str) -> None:
+        """Note which part is done now."""
+        self.part = part
 
     def show(self, place: Place) -> None:
         """Show the text, and renew it until the work has ended."""
@@ -99,7 +104,15 @@ class _ShownWork:
         place.clear()
 
 
-_current: ContextVar[_ShownWork | None] = ContextVar("plumdp.progress", default=None)
+@dataclass
+class _ToldWork:
+    """Progress that the caller shows, such as the command line, which has a line of its own."""
+
+    tell: Callable[[str], None]
+    last: float = 0.0
+
+
+_current: ContextVar[_ShownWork | _ToldWork | None] = ContextVar("plumdp.progress", default=None)
 
 
 @contextmanager
@@ -109,7 +122,7 @@ def working(doing: str) -> Iterator[None]:
     place = _place() if outer is None else None
     if place is None:
         if outer is not None:
-            outer.part = doing
+            outer.tell(doing)
         yield
         return
     work = _ShownWork(doing)
@@ -124,9 +137,9 @@ def working(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def shown_by_others() -> Iterator[None]:
-    """Show nothing meanwhile, as the caller has a line of its own, such as the command line."""
-    token = _current.set(_ShownWork(""))
+def shown_by_others(show: Callable[[str], None]) -> Iterator[None]:
+    """Hand what is done meanwhile to the caller, who has a line of its own, such as the command line."""
+    token = _current.set(_ToldWork(show))
     try:
         yield
     finally:
@@ -143,7 +156,15 @@ def tell_part(text: str) -> None:
     """Say what is done now in the line alone."""
     work = _current.get()
     if work is not None:
-        work.part = text
+        work.tell(text)
+
+
+def tell_share(doing: str, done: float, total: float) -> None:
+    """Say in the line which share of something is done, a few times per second at most."""
+    work = _current.get()
+    if work is not None and monotonic() - work.last >= _SECONDS:
+        work.last = monotonic()
+        work.tell(f"{doing}: {100 * done / total:.0f} %")
 
 
 class Teller:

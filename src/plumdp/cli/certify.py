@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
+from plumdp.base.progress import tell
 from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.cli.inputs import (
     each_model,
@@ -25,7 +26,6 @@ from plumdp.cli.inputs import (
 )
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_output, write_results
-from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import (
     EXIT_CODES,
     Result,
@@ -138,7 +138,7 @@ def _answer(
 ) -> Result:
     from plumdp.model.language.threshold import Threshold
 
-    LOGGER.info("certifying %s", question.text)
+    tell(f"certifying {question.text}")
     relaxation: Relaxation | None = None if given.relaxation == "all" else given.relaxation
     certificate = with_command(plumdp.conclude(learned, about, relaxation=relaxation, policy=policy))
     if not isinstance(question, Threshold):
@@ -157,7 +157,7 @@ def _compare(given: Options) -> int:
         questions = ask_all(objectives, read, memory=True)
         learned = learn(one, read, questions)
         for question in questions:
-            LOGGER.info("comparing what relaxations certify: %s", question.objective.text)
+            tell(f"comparing what relaxations certify: {question.objective.text}")
             compared.append((one, plumdp.compare(learned, question)))
     results = [Result(each, constants=one.constant) for one, certificates in compared for each in certificates]
     if given.json:

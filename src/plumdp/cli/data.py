@@ -15,7 +15,6 @@ from plumdp.cli.errors import FILE, command_line
 from plumdp.cli.inputs import begins_of, load_model, memory_of, n_first, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
-from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, grid, print_json, standard_output
 from plumdp.cli.sources import load_policy
 from plumdp.cli.texts import TEXT
@@ -50,17 +49,15 @@ def simulate(given: Options) -> None:
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
     drawn: Policy = "uniform" if given.policy is None else load_policy(given.policy, read)
-    with progress_bar("runs") as show:
-        if counts:
-            counted = plumdp.simulate(read, point, n_runs, rng=given.seed, max_steps=steps, policy=drawn, progress=show)
-            plumdp.write_counts(counted, output)
-            facts, how = _manifest(counted, output), f"counted{_pilot_text(counted)}"
-        else:
-            form: Form = "trajectories" if given.form == "trajectories" else "transitions"
-            n_steps = plumdp.data.write_runs(
-                read, point, n_runs, output, rng=given.seed, max_steps=steps, policy=drawn, form=form, progress=show
-            )
-            facts, how = {"schema": "plumdp/runs/1", "output": str(output), "steps": n_steps}, f"as {form}"
+    options: Any = {"rng": given.seed, "max_steps": steps, "policy": drawn}
+    if counts:
+        counted = plumdp.simulate(read, point, n_runs, **options)
+        plumdp.write_counts(counted, output)
+        facts, how = _manifest(counted, output), f"counted{_pilot_text(counted)}"
+    else:
+        form: Form = "trajectories" if given.form == "trajectories" else "transitions"
+        n_steps = plumdp.data.write_runs(read, point, n_runs, output, form=form, **options)
+        facts, how = {"schema": "plumdp/runs/1", "output": str(output), "steps": n_steps}, f"as {form}"
     if given.json:
         print_json([{**facts, "runs": n_runs}], one=True)
     else:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.progress import tell
 from plumdp.base.vocabulary import Remembered, Sampling, Sets
 from plumdp.cli.errors import FILE, is_shared, where_given
 from plumdp.cli.options import OPTIONS, Options
-from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
 from plumdp.data.columns import named
@@ -54,7 +54,7 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     from plumdp.model.gaps import with_gaps
     from plumdp.model.language.constraint import cut_model
 
-    LOGGER.info("reading the model %s", name_of_model(given))
+    tell(f"reading the model {name_of_model(given)}")
     first, *others = ranges(given.constant)
     if others:
         raise ModelError("--constant: this command takes one value for each constant; certify and info take ranges")
@@ -75,7 +75,7 @@ def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:
     if given.at or is_case_study(given.model):
         read, properties = load_model(given)
         return model_at(read, given.at or plumdp.case_study(given.model).true_point), properties
-    LOGGER.info("reading the model %s", given.model)
+    tell(f"reading the model {given.model}")
     path = Path(given.model)
     if not path.is_file():
         raise ModelError(f"{given.model}: there is no such file, and no case study of this name (try betting:50)")
@@ -180,7 +180,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
             if about.group == "log" and name not in _OF_ALL_DATA and getattr(given, name):
                 _refuse(name, files[0])
         return _claiming(given.sampling, files, _added(model, files))
-    LOGGER.info("reading the data")
+    tell("reading the data")
     return plumdp.read_log(
         model,
         log_of(given, files),
@@ -406,7 +406,7 @@ def learn_from(
             f"{where_given('column')} arm={given.column['arm']}: this is about the values of policies that were there "
             "before their runs began; name them with --policy and --against, say --prespecified, and ask nothing else"
         )
-    LOGGER.info("learning from %s steps", f"{counts_of(counts).total:,}")
+    tell(f"learning from {counts_of(counts).total:,} steps")
     return plumdp.learn(
         model,
         counts,

@@ -14,7 +14,6 @@ from plumdp.base.vocabulary import Nature, Verdict
 from plumdp.cli.inputs import load_interval_model, objective_of
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_files, write_model, write_policy
-from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.exchange.read_intervals import IntervalModel
@@ -47,8 +46,7 @@ def solve(given: Options) -> int:
     objective = objective_of(question)
     player = objective.nature or "robust"
     start = perf_counter()
-    with progress_bar("states") as show:
-        solution = plumdp.stages.solve(read, objective, nature=player, precision=given.width or 1e-6, progress=show)
+    solution = plumdp.stages.solve(read, objective, nature=player, precision=given.width or 1e-6)
     facts = _facts(given.model, read, objective, player, solution, perf_counter() - start)
     if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}

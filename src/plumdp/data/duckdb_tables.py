@@ -10,14 +10,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, TypeAlias
+from typing import Any
 
 from plumdp.base.edge import require_unpackable
 from plumdp.base.errors import DataError
+from plumdp.base.progress import tell_share
 from plumdp.data.duckdb_engine import Block, column_types, columns_of, connect
 from plumdp.data.duckdb_errors import COPIES, name_of_copy, reason_in_our_words
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
@@ -25,10 +27,6 @@ from plumdp.data.same_files import EXAMPLES
 from plumdp.data.snapshots import copy_of_table, refuse_parts
 from plumdp.data.text_formats import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done, and how much there is to do."""
-
-_WHOLE = 1000  # parts that progress is measured in
 _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv", "xes": "xes"} | (
     dict.fromkeys(("json", "jsonl", "ndjson"), "json")
 )
@@ -301,28 +299,21 @@ def _suffix(file: str) -> str:
 
 
 @contextmanager
-def watched(connection: Any, progress: Progress | None, start: float, end: float) -> Iterator[None]:
-    """Report what the connection does meanwhile, which is the work from one share of the whole to another."""
-    if progress is None:
-        yield
-        return
+def watched(connection: Any, doing: str) -> Iterator[None]:
+    """Tell meanwhile which share of its query the connection has done."""
     done = Event()
-
-    def report(share: float) -> None:
-        progress(round(_WHOLE * (start + (end - start) * share)), _WHOLE)
 
     def watch() -> None:
         while not done.wait(0.2):
-            report(max(0.0, min(1.0, connection.query_progress() / 100)))
+            tell_share(doing, max(0.0, min(100.0, connection.query_progress())), 100)
 
-    watcher = Thread(target=watch, daemon=True)
+    watcher = Thread(target=copy_context().run, args=(watch,), daemon=True)
     watcher.start()
     try:
         yield
     finally:
         done.set()
         watcher.join()
-    report(1.0)
 
 
 def read_parquet(files: Sequence[str | Path]) -> Block:

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.progress import tell_part, working
+from plumdp.base.progress import tell_share, working
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.context_counts import ContextCounter
@@ -27,9 +27,6 @@ from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
 from plumdp.model.space import Point
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of runs done and the number of all runs."""
 
 _MAX_COUNT_BYTES = 1 << 30  # of all threads together, unless the caller says how many threads
 _LONGEST = 1 << 22  # steps of a run whose contexts are counted, for which it is kept as a whole
@@ -48,7 +45,6 @@ def simulate(
     stop: npt.ArrayLike | None = None,
     pilot: bool = True,
     threads: int | None = None,
-    progress: Progress | None = None,
 ) -> TransitionCounts:
     """Return the transition counts of simulated runs from the initial state, with the model at a point.
 
@@ -78,8 +74,6 @@ def simulate(
         False places no bets.
     threads
         By default PLUMDP_THREADS, or all cores.
-    progress
-        A function that is called with how far it is.
 
     Returns
     -------
@@ -121,7 +115,7 @@ def simulate(
     ends = runs_of_parts(n, moments, graph.n_transitions)
     stages, recorder = [np.zeros(graph.n_transitions, dtype=np.int64) for _ in range(len(moments) + 1)], Recorder(ends)
     for start, end in pairwise([0, *sorted({*ends, *moments}), n]):
-        part = _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, n)
+        part = _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, n)
         stages[bisect_right(moments, start)] += part
         seen_here = np.flatnonzero(part)
         recorder.add(bisect_right(ends, start), seen_here, part[seen_here])
@@ -168,12 +162,11 @@ def _sum_over(
     add: Callable[[range, CountArray], Iterator[None]],
     n_transitions: int,
     threads: int,
-    progress: Progress | None,
     n_runs: int,
 ) -> CountArray:
     """Return the sum of what ``add`` counts for each block; each thread counts in an array of its own.
 
-    Progress is told in runs, of so many in all. ``add`` yields now and then, so that an interruption need not
+    Which share of all runs is done is told. ``add`` yields now and then, so that an interruption need not
     wait for the end of a block.
     """
     totals = [np.zeros(n_transitions, dtype=np.int64) for _ in range(threads)]
@@ -196,9 +189,7 @@ def _sum_over(
         try:
             for wave in split(0, len(blocks), _WAVE * threads):
                 for done in pool.map(work, blocks[wave.start : wave.stop]):
-                    tell_part(f"{100 * done // n_runs} %")
-                    if progress:
-                        progress(done, n_runs)
+                    tell_share("simulating", done, n_runs)
         except BaseException:
             interrupted.set()
             pool.shutdown(cancel_futures=True)

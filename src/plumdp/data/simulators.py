@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option, needs
-from plumdp.base.progress import tell_part, working
+from plumdp.base.progress import tell_share, working
 from plumdp.data.context_counts import ContextCounter
 from plumdp.data.contexts import MOST_TRANSITIONS
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
@@ -195,7 +195,7 @@ def sample_env(
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
-        tell_part(f"{100 * episode // episodes} %")
+        tell_share("simulating", episode, episodes)
         taken, values = runner.episode(episode, moves, generator, seed)
         np.add.at(parts[stage].counts, taken, 1)
         recorder.add(bisect_right(recorder.ends, episode), taken)

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.progress import tell
 from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.base.vocabulary import Steps as StepsOption
 from plumdp.data.censoring import LENGTH, MOST
@@ -122,12 +121,7 @@ class LogTable:
 
     def run(self, table: str, query: str) -> None:
         """Make a table of what a query gives, and say meanwhile how much of it is done."""
-
-        def show(done: int, total: int) -> None:
-            if done < total:
-                tell(f"{100 * done // total} % of the log are read")
-
-        with watched(self.connection, show, 0.0, 1.0):
+        with watched(self.connection, "reading the log"):
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

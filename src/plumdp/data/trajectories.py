@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from plumdp.base.edge import is_sheet, replacing
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import tell_share
 from plumdp.base.vocabulary import EPISODE
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import ACTION, STEP, needed_columns, next_columns, state_columns
 from plumdp.data.context_counts import contexts_of
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.duckdb_engine import Block, connect
-from plumdp.data.duckdb_tables import Progress, watched
+from plumdp.data.duckdb_tables import watched
 from plumdp.data.names import literal, quoted
 from plumdp.data.pilots import is_wanted, pilot_size, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split
@@ -171,7 +172,6 @@ _WRITERS = {
 }
 _MEMORY = 5e8  # bytes for DuckDB
 _PIECE = 1 << 23  # rows that are handed over at once; if there are no more, they are written from where they are
-_SIMULATED = 0.5  # share of the work that is done when the last piece is there
 
 
 def require_run_format(path: str | Path) -> str:
@@ -196,7 +196,6 @@ def write_runs(
     policy: Policy = "uniform",
     stop: npt.ArrayLike | None = None,
     form: Form = "transitions",
-    progress: Progress | None = None,
 ) -> int:
     """Write the runs of ``record`` to a Parquet, CSV or JSON file, and return how many steps they have.
 
@@ -213,8 +212,6 @@ def write_runs(
         As in ``simulate``.
     form
         "transitions" or "trajectories", as in ``read_log``.
-    progress
-        As in ``simulate``.
 
     Returns
     -------
@@ -240,12 +237,12 @@ def write_runs(
         nonlocal n_steps
         for piece in _in_pieces(blocks):
             n_steps += len(piece)
-            if progress is not None and len(piece):
-                progress(round(_SIMULATED * int(piece.episode[-1] + 1)), trajectories)
+            if len(piece):
+                tell_share("simulating", int(piece.episode[-1] + 1), trajectories)
             yield table.of_runs(piece)
 
     with replacing(path) as fresh:
-        _write(fresh, pieces(), table, _WRITERS[ending], progress)
+        _write(fresh, pieces(), table, _WRITERS[ending])
     return n_steps
 
 
@@ -318,7 +315,7 @@ def _in_pieces(blocks: Iterator[Trajectories]) -> Iterator[Trajectories]:
         yield joined(waiting)
 
 
-def _write(path: Path, pieces: Iterator[Block], table: StepColumns, options: str, progress: Progress | None) -> None:
+def _write(path: Path, pieces: Iterator[Block], table: StepColumns, options: str) -> None:
     """Write pieces to a file: a single one directly, several through a table, which is on disk if they are large."""
     with connect(_MEMORY) as connection:
         piece, source = next(pieces), "piece"
@@ -329,6 +326,6 @@ def _write(path: Path, pieces: Iterator[Block], table: StepColumns, options: str
             source = "pieces"
             connection.register("piece", following)
             connection.execute("INSERT INTO pieces SELECT * FROM piece")
-        with watched(connection, progress, _SIMULATED, 1.0):
+        with watched(connection, "writing"):
             query = f"SELECT {table.selected(piece)} FROM {source}"
             connection.execute(f"COPY ({query}) TO {literal(str(path))} ({options})")

@@ -18,6 +18,7 @@ import numpy as np
 
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import ModelError
+from plumdp.base.progress import tell_share
 from plumdp.base.threads import n_threads
 from plumdp.model.graph import (
     BoolArray,
@@ -36,15 +37,13 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import wanted_by
 from plumdp.solver.nature import Rows, loops_for
-from plumdp.solver.problem import Progress, Solution, SolverStatus, gap_of
+from plumdp.solver.problem import Solution, SolverStatus, gap_of
 
 _CHUNK = 1 << 22  # transitions whose rows are in memory at once, of each thread
 _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
 
 
-def solve_levels(
-    imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, progress: Progress | None = None
-) -> Solution:
+def solve_levels(imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float) -> Solution:
     """Return the best policy of a stored model, and bounds on the values of all states.
 
     They are files that vanish with the solution.
@@ -52,7 +51,7 @@ def solve_levels(
     levels = _require_solvable(imdp, objective)
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     policy = levels.scratch(n_states, offset_type(n_choices))
-    (values,) = _sweep_levels(imdp, objective, [nature], policy, is_given=False, progress=progress)
+    (values,) = _sweep_levels(imdp, objective, [nature], policy, is_given=False)
     return values.solution(policy, precision)
 
 
@@ -117,7 +116,6 @@ def _sweep_levels(
     policy: Indices,
     *,
     is_given: bool,
-    progress: Progress | None = None,
 ) -> list[_LevelBounds]:
     """Return the values for each nature. The policy is followed if it is given, and otherwise written."""
     graph, agent = imdp.graph, 1.0 if objective.direction == "max" else -1.0
@@ -135,7 +133,7 @@ def _sweep_levels(
                 policy[states] = chunk.first_row + best_row
 
     swept = [array for values in of_natures for array in (values.low, values.high)]
-    _walk_levels(imdp, levels, work, [*swept, policy], progress)
+    _walk_levels(imdp, levels, work, [*swept, policy])
     return of_natures
 
 
@@ -144,7 +142,6 @@ def _walk_levels(
     levels: Levels,
     work: Callable[[slice], None],
     written: Sequence[Any],
-    progress: Progress | None,
 ) -> None:
     """Do the work of each chunk of states, the last level first, and the chunks of a level on all cores."""
     graph = imdp.graph
@@ -160,8 +157,7 @@ def _walk_levels(
                 passed = 0
                 for array in held:
                     forget(array)
-            if progress:
-                progress(graph.n_states - start, graph.n_states)
+            tell_share("solving", graph.n_states - start, graph.n_states)
 
 
 def _scratch(levels: Levels, graph: Graph) -> FloatArray:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumdp.base.progress import tell_share
 from plumdp.base.rounding import UP
 from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.solver.layout import SweepLayout
-from plumdp.solver.problem import Progress, Solution, SolverStatus
+from plumdp.solver.problem import Solution, SolverStatus
 
 NEGLIGIBLE = 1e-13  # of the largest value
 
 
-def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progress: Progress | None) -> Solution:
+def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph) -> Solution:
     """Return the solution by backward induction over the steps.
 
     Each step is one pass, rounded outward on both sides. In the layout all states are undecided. No step
@@ -40,8 +41,7 @@ def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progres
             for bounds, side in ((low, -1.0), (high, 1.0)) if moved else ():
                 bounds[:] = np.clip(np.nextafter(bounds + side * moved, side * np.inf), least, objective.cap)
                 bounds[:] = objective.at_step(layout.by_state(bounds), step)[layout.state]
-        if progress:
-            progress(n_steps - step, n_steps)
+        tell_share("solving", n_steps - step, n_steps)
     policy = layout.policy(best_row, graph.first_choice[:-1])
     return Solution(
         read_only(layout.by_state(low)),

@@ -25,7 +25,7 @@ from plumdp.solver.chains import ComponentChain, chain_of, equations_of, factori
 from plumdp.solver.component import MARGIN, Component, keep_tighter
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
-from plumdp.solver.problem import Progress, Solution, SolverStatus, gap_of, solution_of
+from plumdp.solver.problem import Solution, SolverStatus, gap_of, solution_of
 
 _PATIENCE = 16  # sweeps before equations are solved; they are solved again after twice as many, and so on
 _MANY = 64  # sweeps: with fewer to go, equations do not pay
@@ -48,7 +48,6 @@ def solve_discounted(
     precision: float,
     max_sweeps: int,
     start: Solution | None,
-    progress: Progress | None,
     layout: SweepLayout | None = None,
 ) -> Solution:
     """Return the solution by value iteration from below and above.
@@ -65,7 +64,7 @@ def solve_discounted(
         _take_over(layout, sides, start.lower[layout.state])
     solve = partial(_discounted_values, discount=float(layout.rows.discount))
     sweeps, status, next_solution = 0, SolverStatus.CONVERGED, _PATIENCE
-    gap = first_gap = gap_of(low, high)
+    gap = gap_of(low, high)
     try:
         while sweeps < max_sweeps and gap > precision:
             change = _sweep(layout, sides)
@@ -80,8 +79,6 @@ def solve_discounted(
                     is_rounding = float((high - low).max()) <= precision * float(np.abs([low, high]).max())
                     if is_rounding and gap * game.discount**_FEW > precision:
                         break
-            if progress:  # the gap falls by a factor with each sweep
-                progress(*_share_of_way(gap, first_gap, precision))
             missing = float((high - low - precision * np.maximum(1.0, np.abs(low))).max(initial=0.0))
             if 2 * change < (1 - game.discount) * missing:  # all further sweeps together will not do
                 break
@@ -158,16 +155,7 @@ def stepped(layout: SweepLayout, values: FloatArray, rows: IntArray, side: float
     return after, new_rows
 
 
-def _share_of_way(gap: float, first: float, precision: float) -> tuple[int, int]:
-    """Return the share of sweeps done, in hundredths, for a gap that falls geometrically to the precision."""
-    if not precision < gap <= first or first <= precision:
-        return 100, 100
-    return round(100 * np.log(first / gap) / np.log(first / precision)), 100
-
-
-def solve_average(
-    game: Game, precision: float, max_sweeps: int, layout: SweepLayout, progress: Progress | None
-) -> Solution:
+def solve_average(game: Game, precision: float, max_sweeps: int, layout: SweepLayout) -> Solution:
     """Return the solution, whose bounds are the same for all states that can be reached from the initial one.
 
     Of other states the bounds are those of the rewards. A policy attains the agent's bound: that of the best values h.
@@ -197,8 +185,6 @@ def solve_average(
                 next_solution, last_gap = 2 * next_solution, high - low
                 relative = _solved(layout, relative, _relative_values_of)
             relative -= relative[0]
-            if progress:
-                progress(min(sweeps, max_sweeps), max_sweeps)
     except KeyboardInterrupt:
         status = SolverStatus.INTERRUPTED
     lower, upper = np.where(inside, low, least), np.where(inside, high, most)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -111,10 +111,6 @@ class Reduction(Generic[MDP]):
     is_complement: bool = False  # whether values are one minus those of the simpler problem
     policy: Callable[[IntArray], IntArray] | None = None  # from a policy of the simpler problem, if it is another one
     carry: Callable[[Any], Any] | None = None  # from another model of the same rows to one of the simpler problem
-
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done, and how much there is to do."""
 
 
 def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.base.progress import tell_share
 from plumdp.base.threads import thread_limit
 from plumdp.model.objectives import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
@@ -20,7 +21,7 @@ from plumdp.solver.component_bounds import bound_part, propose_part
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, Progress, Solution, SolverStatus, check_request, solution_of
+from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, solution_of
 from plumdp.solver.qualitative import decide_certain
 from plumdp.solver.reduce import TO_GAME, reduce
 
@@ -33,7 +34,6 @@ def solve(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
     start: Solution | None = None,
-    progress: Progress | None = None,
     prepared: Prepared | None = None,
     threads: int | None = None,
 ) -> Solution:
@@ -42,8 +42,7 @@ def solve(
     ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent). The precision is relative
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
-    trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
-    ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time alone.
+    trusted. ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time alone.
     ``threads`` is how many threads large models are solved with: by default the environment variable PLUMDP_THREADS, or
     all cores. Results are bit-identical.
 
@@ -62,30 +61,28 @@ def solve(
         check_policy(imdp.graph, start.policy)
     game = reduce(Problem(imdp, objective, None, player, start), TO_GAME)
     with thread_limit(threads):
-        return game.invert(solve_reduced(game.problem, precision, max_sweeps, progress, prepared))
+        return game.invert(solve_reduced(game.problem, precision, max_sweeps, prepared))
 
 
-def solve_reduced(
-    problem: Problem[IntervalMDP], precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
-) -> Solution:
+def solve_reduced(problem: Problem[IntervalMDP], precision: float, max_sweeps: int, like: Prepared | None) -> Solution:
     """Return the solution of a problem to which no reduction applies, by the solver for its kind of objective."""
     objective = problem.objective
     if problem.mdp.graph.levels is not None:  # on disk
-        return solve_levels(problem.mdp, objective, problem.nature, precision, progress)
+        return solve_levels(problem.mdp, objective, problem.nature, precision)
     ready = prepare(problem.mdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
     layout = ready.layout if like is None or ready.layout is not like.layout else ready.facing()
     if objective.n_steps is not None:
-        return solve_steps(objective, layout, problem.mdp.graph, progress)
+        return solve_steps(objective, layout, problem.mdp.graph)
     if objective.kind is Kind.DISCOUNTED:
-        return solve_discounted(ready.game, precision, max_sweeps, problem.start, progress, layout)
+        return solve_discounted(ready.game, precision, max_sweeps, problem.start, layout)
     if objective.kind is Kind.AVERAGE:
-        return solve_average(ready.game, precision, max_sweeps, layout, progress)
-    solution = solve_game(ready.game, layout, objective, precision, max_sweeps, problem.start, progress)
+        return solve_average(ready.game, precision, max_sweeps, layout)
+    solution = solve_game(ready.game, layout, objective, precision, max_sweeps, problem.start)
     if ready.game.may_drop or solution.status != SolverStatus.OPEN:
         return solution
     # intervals allow for more natures, so that their solution bounds this one on nature's side
     intervals = replace(problem, mdp=replace(problem.mdp, region=None))
-    return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None, None), ready.game, precision)
+    return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None), ready.game, precision)
 
 
 def cut_to_looser(solution: Solution, looser: Solution, game: Game, precision: float) -> Solution:
@@ -113,15 +110,14 @@ def solve_game(
     precision: float,
     max_sweeps: int,
     start: Solution | None = None,
-    progress: Progress | None = None,
 ) -> Solution:
     """Return the solution of a game without a bound on its steps and without a discount, given its layout."""
     cap = objective.cap
-    solution = _solve_components(game, layout, precision, max_sweeps, cap, start, progress)
+    solution = _solve_components(game, layout, precision, max_sweeps, cap, start)
     if solution.status == SolverStatus.OPEN and cap < np.inf:  # slow exits: some values may be exactly the cap
         certain = decide_certain(game, cap)
         if certain.is_undecided.sum() < game.is_undecided.sum():
-            return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start, progress)
+            return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start)
     return solution
 
 
@@ -129,7 +125,7 @@ def propose_solution(
     game: Game, layout: SweepLayout, objective: Objective, precision: float, max_sweeps: int, start: Solution | None
 ) -> Solution:
     """Return an approximate solution of the game: a policy worth a proof, and values that are not bounds."""
-    return _solve_components(game, layout, precision, max_sweeps, objective.cap, start, None, bound=propose_part)
+    return _solve_components(game, layout, precision, max_sweeps, objective.cap, start, bound=propose_part)
 
 
 def _solve_components(
@@ -139,7 +135,6 @@ def _solve_components(
     max_sweeps: int,
     cap: float,
     start: Solution | None,
-    progress: Progress | None,
     *,
     bound: Callable[[Component, float, int], int] = bound_part,
 ) -> Solution:
@@ -163,8 +158,7 @@ def _solve_components(
             else:
                 part = Component(layout, first, end, low, high, best_row, cap, hint)
                 sweeps += bound(part, precision, max_sweeps)
-            if progress:
-                progress(end, layout.n_undecided)
+            tell_share("solving", end, n)
         if bound is bound_part:  # what is proposed is no bound, and equal values would be told apart by rounding
             improve_rows(layout, low, high, best_row)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 from plumdp.solver import evaluate as policies
 from plumdp.solver import solve as solver
 from plumdp.solver.prepared import Prepared
-from plumdp.solver.problem import Progress, Solution
+from plumdp.solver.problem import Solution
 
 
 def solve(
@@ -22,7 +22,6 @@ def solve(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
     start: Solution | None = None,
-    progress: Progress | None = None,
     prepared: Prepared | None = None,
     threads: int | None = None,
 ) -> Solution:
@@ -42,8 +41,6 @@ def solve(
         After so many sweeps it stops as well, and the bounds still hold.
     start
         A solution of a similar problem, whose values and policy are the first moves.
-    progress
-        A function that is called with how far it is.
     prepared
         What ``prepare`` returned for this objective.
     threads
@@ -71,7 +68,6 @@ def solve(
         precision=precision,
         max_sweeps=max_sweeps,
         start=start,
-        progress=progress,
         prepared=prepared,
         threads=threads,
     )

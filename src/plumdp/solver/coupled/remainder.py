@@ -54,7 +54,7 @@ class ErrorModel:
             return unknown
         game = replace(self.game, reward=rewards)
         if self.objective.discount is not None:
-            solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
+            solution = solve_discounted(game, precision, _MAX_SWEEPS, None)
             size *= 1 + 8 * UNIT / (1 - game.discount)  # the discount itself is rounded
         else:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
