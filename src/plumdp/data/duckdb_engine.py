@@ -89,7 +89,11 @@ def column_types(connection: Any, table: str) -> dict[str, str]:
 def pages(connection: Any, table: str, columns: Mapping[str, str] | None = None) -> Iterator[Block]:
     """Yield the rows of a table in the connection's own memory, as many at once as fit well."""
     ((last,),) = connection.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchall()
-    told = "*" if columns is None else ", ".join(f"{each} AS {quoted(name)}" for name, each in columns.items())
+    told = (
+        "*"
+        if columns is None
+        else ", ".join("*" if name == "*" else f"{each} AS {quoted(name)}" for name, each in columns.items())
+    )
     for start in range(0, last + 1, _PAGE):
         page = f"SELECT {told} FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}"
         yield columns_of(connection.execute(page))

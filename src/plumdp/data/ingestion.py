@@ -40,7 +40,7 @@ from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
 from plumdp.data.observations import PartialObservations
 from plumdp.data.observing import never_left
 from plumdp.data.pilots import SIZES
-from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
+from plumdp.data.report import KINDS, NAMED, REJECTED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder
@@ -299,6 +299,12 @@ class TransitionCounter:
     def has_alike(self) -> bool:
         """Whether several rows are of the same step of a run."""
         return self.has_repeated_steps or bool(self._rows[KINDS.index("copy")])
+
+    @property
+    def is_irregular(self) -> bool:
+        """Whether a report has to name rows: some are rejected or alike, or their steps only put them in order."""
+        is_rejected = any(self._rows[KINDS.index(kind)] for kind in REJECTED)
+        return is_rejected or self.has_alike or self.is_ordered or self.fault is not None
 
     def censored_runs(self, block: Block | None) -> CensoredRuns:
         """Return the ends of runs, given a block of their last states and of their numbers of steps."""

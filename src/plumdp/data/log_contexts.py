@@ -28,12 +28,11 @@ from plumdp.data.columns import (
 from plumdp.data.context_counts import KINDS, ContextCounter, past_tables
 from plumdp.data.contexts import MOST_TRANSITIONS, MOST_VALUES, Context, ContextKind
 from plumdp.data.counts import Pilot
-from plumdp.data.duckdb_engine import Block, columns_of, pages
+from plumdp.data.duckdb_engine import Block
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log_pilots import Moments
 from plumdp.data.matching import row_counts
-from plumdp.data.names import quoted
-from plumdp.data.steps import COUNTED, LogSteps
+from plumdp.data.steps import HASHES, LogFacts, LogSteps
 from plumdp.model.graph import BoolArray, Graph, Indices
 
 Keys = npt.NDArray[np.uint64]
@@ -41,7 +40,7 @@ _PLACES = {"last": 0, "step": 1, "apart": 2}  # of a row in its run, by whether 
 
 
 def contexts_of_log(
-    relation: LogSteps,
+    facts: LogFacts,
     tally: TransitionCounter,
     moments: Moments | None,
     pilot: Pilot | None,
@@ -53,6 +52,7 @@ def contexts_of_log(
 
     ``is_drawn`` says that samples of each choice were drawn by themselves, so that their order means nothing.
     """
+    relation = facts.relation
     reason: NoContexts | None = (
         "observations" if are_observations else "independent" if is_drawn else _why_none(relation, tally)
     )
@@ -62,8 +62,8 @@ def contexts_of_log(
         return _of_pasts(relation.graph, tally, pilot)
     number = _moment_of(pilot)
     size = 0 if number is None or moments is None or pilot is None else int(pilot.lengths[number])
-    counter, legend = ContextCounter(relation.graph), _Legend(relation, tally)
-    for first, steps in _whole_runs(relation.past_pages(moments, size)):
+    counter, legend = ContextCounter(relation.graph), _Legend(facts, tally)
+    for first, steps in _whole_runs(facts.past_pages(moments, size)):
         counter.add(first, *legend.read(steps))
     return _checked(counter, tally, pilot, "unplaced" if relation.form == "transitions" else "changed")
 
@@ -157,22 +157,22 @@ def _whole_runs(blocks: Iterator[Block]) -> Iterator[tuple[Indices, _Steps]]:
 class _Legend:
     """What the keys of rows stand for, by the rows that were counted."""
 
-    def __init__(self, relation: LogSteps, tally: TransitionCounter) -> None:
-        graph, connection = relation.graph, relation.log.connection
-        state, after = (", ".join(map(quoted, names)) for names in (state_columns(graph), next_columns(graph)))
-        hashes = f"{relation.own_sql} AS own, hash({state}) AS state, hash({after}) AS after"
-        found = columns_of(connection.execute(f"SELECT {hashes} FROM {COUNTED} ORDER BY rowid"))
-        matched = [(*tally.find(block), _place_of(block)) for block in pages(connection, COUNTED)]
+    def __init__(self, facts: LogFacts, tally: TransitionCounter) -> None:
+        relation = facts.relation
+        graph = relation.graph
+        blocks = [*facts.legend()]
+        matched = [(*tally.find(block), _place_of(block)) for block in blocks]
         transition, state_code, choice, place = (np.concatenate(each) for each in zip(*matched, strict=True))
-        keys, first = np.unique(found["own"], return_index=True)
+        found = {name: np.concatenate([block[name] for block in blocks]) for name in HASHES}
+        keys, first = np.unique(found["hash of own"], return_index=True)
         # states by their values, as those which the model does not have differ as well
-        states, self._rows = np.unique(np.append(found["state"], found["after"])), _table(keys)
-        number = np.searchsorted(states, found["state"])
+        states, self._rows = np.unique(np.append(found["hash of state"], found["hash of after"])), _table(keys)
+        number = np.searchsorted(states, found["hash of state"])
         code = np.where(state_code >= 0, state_code, graph.n_states + number)
         self._about = np.stack([code[first], choice[first], number[first], transition[first]])
         self._n_states = len(states) if relation.form == "trajectories" else 0  # else rows show where they lead
-        after_number = np.where(place > 0, np.searchsorted(states, found["after"]), 0)
-        pair = (np.searchsorted(keys, found["own"]) * self._n_states + after_number) * len(_PLACES) + place
+        after_number = np.where(place > 0, np.searchsorted(states, found["hash of after"]), 0)
+        pair = (np.searchsorted(keys, found["hash of own"]) * self._n_states + after_number) * len(_PLACES) + place
         pairs, first = np.unique(pair.astype(np.uint64), return_index=True)
         self._pairs = _table(pairs), transition[first]
 

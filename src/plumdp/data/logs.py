@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -46,14 +47,16 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.observations import HINTS, PartialObservations, observations_in, require_differences
-from plumdp.data.open_logs import files_of, open_log, others_of
+from plumdp.data.open_logs import files_of, no_units, open_log, others_of
 from plumdp.data.periods import in_periods, is_period, steps_of
+from plumdp.data.raw_logs import RawLog
 from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
     WHOLE,
+    DataPart,
     LogFile,
     describe_files,
     new_parts,
@@ -61,7 +64,7 @@ from plumdp.data.same_files import (
     part_of_file,
 )
 from plumdp.data.sql import keys
-from plumdp.data.steps import LogSteps
+from plumdp.data.steps import LogFacts, LogSteps, LogTable, facts_of
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.model.graph import read_only
@@ -162,111 +165,193 @@ def read_log(
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
-    require_model("read_log", model)
-    if on_unmatched not in ("error", "report"):
-        raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
-    if censoring not in (None, *get_args(Censoring)):
-        raise DataError(Option("censoring", censoring), ": choose 'unrelated' or 'independent', or leave it out")
-    are_observations = model.counted.gaps is not None
-    if are_observations:
-        require_differences(steps)
-    tell("reading the log")
-    raw, files = files_of(source, model)
-    require_rejected(rejected, files)
-    raw = replace(raw, text=replace(raw.text, skips=on_unmatched == "report"))
-    with open_log(raw, files) as log:
-        mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
+    return Reading(**locals()).read()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is asked of a log, in the words of ``read_log``."""
+
+    model: ParametricMDP
+    source: Any
+    columns: Mapping[str, str] | None = None
+    states: StateMaps | None = None
+    actions: Actions | None = None
+    form: LogForm | None = None
+    sampling: Sampling = "adaptive"
+    order: Order | None = None
+    expected: float | None = None
+    pilot: bool = True
+    on_unmatched: Literal["error", "report"] = "error"
+    censoring: Censoring | None = None
+    steps: Steps | None = None
+    rejected: str | Path | None = None
+    known: Sequence[str] = ()
+
+    def read(self) -> Log:
+        """Return the counts of all rows, and the report."""
+        with self.begun() as (begun, relation):
+            log = begun.finish(facts_of(relation))
+        assert log is not None
+        return log
+
+    @contextmanager
+    def begun(self, by: str = "") -> Iterator[tuple[Begun, LogSteps]]:
+        """Give what is decided before rows are counted, and the steps of the log, perhaps by unit."""
+        model, columns, order, steps, known = self.model, self.columns, self.order, self.steps, self.known
+        require_model("read_log", model)
+        if self.on_unmatched not in ("error", "report"):
+            raise DataError(Option("on_unmatched", self.on_unmatched), ": choose 'error' or 'report'")
+        if self.censoring not in (None, *get_args(Censoring)):
+            problem = ": choose 'unrelated' or 'independent', or leave it out"
+            raise DataError(Option("censoring", self.censoring), problem)
+        are_observations = model.counted.gaps is not None
         if are_observations:
-            mapping, model = observations_in(mapping, model), model.counted
-        known_rewards = Rewards.of(model)
-        about = {"are_observations": are_observations, "have_ends": bool(model.ends)}
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, **about)
-        is_by_period = is_period(steps_of(steps)) and form == "trajectories"
-        if is_by_period:
-            # two observations in one period are never copies: whether they agree depends on where the step led
-            found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
-        labels = [f"{KNOWN}{name}" for name in known] if form == "counts" else [*known]
-        sources = known_sources(labels, log.columns, keys(model.graph))
-        found |= {f"{KNOWN}{name}": source for name, source in zip(known, sources.values(), strict=True)}
-        runs = find_runs(model.graph, log.columns, columns)
-        known_order = order_of_counts(order, found) if form == "counts" else order
-        has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
-        is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
-        size = None if form == "counts" else model.graph.n_transitions
-        options: dict[str, Any] = {"wanted": pilot, "expected": expected, "is_table": is_table, "n_transitions": size}
-        planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, **options)
+            require_differences(steps)
+        tell("reading the log")
+        raw, files = files_of(self.source, model)
+        require_rejected(self.rejected, files)
+        raw = replace(raw, text=replace(raw.text, skips=self.on_unmatched == "report"))
+        with open_log(raw, files) as log:
+            if by and by not in log.columns:
+                raise no_units(by, log.columns)
+            given = read_mapping(model.graph, self.states, self.actions)
+            mapping = without_actions(model.graph, log.columns, columns, given)
+            if are_observations:
+                mapping, model = observations_in(mapping, model), model.counted
+            known_rewards = Rewards.of(model)
+            about = {"are_observations": are_observations, "have_ends": bool(model.ends)}
+            form, found = find_columns(model.graph, log.columns, columns, self.form, mapping, known_rewards, **about)
+            is_by_period = is_period(steps_of(steps)) and form == "trajectories"
+            if is_by_period:
+                # two observations in one period are never copies: whether they agree depends on where the step led
+                found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
+            labels = [f"{KNOWN}{name}" for name in known] if form == "counts" else [*known]
+            sources = known_sources(labels, log.columns, keys(model.graph))
+            found |= {f"{KNOWN}{name}": source for name, source in zip(known, sources.values(), strict=True)}
+            runs = find_runs(model.graph, log.columns, columns)
+            known_order = order_of_counts(order, found) if form == "counts" else order
+            has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
+            is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
+            size = None if form == "counts" else model.graph.n_transitions
+            options: dict[str, Any] = {"wanted": self.pilot, "expected": self.expected}
+            options |= {"is_table": is_table, "n_transitions": size}
+            planned = pilot_of_log(form, self.sampling, known_order, has_runs=has_runs, **options)
+            is_by_runs = planned is not None and planned.unit == "runs"
+            run = runs if is_by_runs and form != "counts" else None
+            used = source_columns([*filter(None, [runs, by]), *found.values()])
+            relation = LogSteps(log, model.graph, form, found, run, by=by)
+            if planned is not None and planned.unit == "rows":
+                relation.require_order()
+            is_read_again = form != "counts" and (run is not None or STEP in found)
+            relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
+            if is_by_period:
+                relation.require_periods(str(steps))
+            relation.require_known(known)
+            if are_observations:
+                relation.require_observations(is_by_period=is_by_period)
+            asked = replace(self, model=model)
+            begun = Begun(asked, raw, files, mapping, planned, used, is_by_period, are_observations)
+            yield begun, relation.arranged()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A log whose columns are known, before its rows are counted; ``asked`` has the model without gaps."""
+
+    asked: Reading
+    raw: RawLog
+    files: list[str]
+    mapping: StateMapping
+    planned: LogPilot | None
+    used: Sequence[str]
+    is_by_period: bool
+    are_observations: bool
+
+    @cached_property
+    def described(self) -> tuple[LogFile, ...]:
+        """The files."""
+        return describe_files(self.files)
+
+    def parts(self, log: LogTable, n_steps: int, unit: str) -> tuple[DataPart, ...]:
+        """Return what the counts are of, so that none of it is added twice."""
+        if log.frame is not None:
+            own = new_parts(n_steps, key=log.content(self.used))
+        else:
+            own = tuple(
+                part_of_file(file)
+                for file in self.described
+                if not _is_small(file) or has_rows(log.connection, log.text, example_file(file.name))
+            )
+        return tuple(each.of_unit(unit) for each in own) if unit else own
+
+    def moments(self, facts: LogFacts) -> Moments | None:
+        """Return after how many runs or rows bets are placed; nothing of ready-made counts, which say it."""
+        return _moments(facts, self.planned)
+
+    def finish(self, facts: LogFacts) -> Log | None:
+        """Return the counts and the report; nothing of a unit whose rows have to be looked at one by one."""
+        asked, relation, planned = self.asked, facts.relation, self.planned
+        model, form, are_observations = asked.model, relation.form, self.are_observations
+        moments = self.moments(facts)
         is_by_runs = planned is not None and planned.unit == "runs"
-        run = runs if is_by_runs and form != "counts" else None
-        used = source_columns([*filter(None, [runs]), *found.values()])
-        relation = LogSteps(log, model.graph, form, found, run)
-        if planned is not None and planned.unit == "rows":
-            relation.require_order()
-        is_read_again = form != "counts" and (run is not None or STEP in found)
-        relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
-        if is_by_period:
-            relation.require_periods(str(steps))
-        relation.require_known(known)
-        if are_observations:
-            relation.require_observations(is_by_period=is_by_period)
-        relation = relation.arranged()
-        moments = _moments(relation, planned)
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0
-        valued = value_columns(found).values()
+        valued = value_columns(relation.columns).values()
         tally = TransitionCounter(
             model.graph,
-            mapping,
+            self.mapping,
             n_moments=n_moments,
             stages=moments,
-            steps="consecutive" if is_by_period else steps,
+            steps="consecutive" if self.is_by_period else asked.steps,
             out_of_table=out_of_table_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
             partial=PartialObservations.of(model) if are_observations else None,
-            known=known,
+            known=asked.known,
         )
-        for block in relation.count(moments):
+        for block in facts.count(moments):
             tally.add(tally.without_pasts(block))
-        tally.is_shared = tally.has_repeated_steps and form != "counts" and shares_names(relation)
+        if not facts.unit:
+            tally.is_shared = tally.has_repeated_steps and form != "counts" and shares_names(relation)
         tally.settle()
+        if facts.unit and tally.is_irregular:
+            return None
         if tally.fault is not None:
             fault, offender = tally.fault
             (row,) = first_rows(relation, [offender], once=tally.has_alike)
             raise fault.refusal(f"{offender.name}{f', {row}' if row else ''}")
-        report = _report(relation, tally, censoring, HINTS if are_observations else {})
-        if rejected is not None:
-            write_rejected(rejected, relation, tally, n=report.rejected)
-        if report.rejected and on_unmatched == "error":
-            raise DataError(*refusal(report, len(files), rejected, are_observations=are_observations))
+        report = _report(facts, tally, asked.censoring, HINTS if are_observations else {})
+        if asked.rejected is not None:
+            write_rejected(asked.rejected, relation, tally, n=report.rejected)
+        if report.rejected and asked.on_unmatched == "error":
+            raise DataError(*refusal(report, len(self.files), asked.rejected, are_observations=are_observations))
         require_outcomes(report, any_observation=bool(model.ends))
-        first, time = (None, None) if planned is None else _pilot(relation, tally, planned, moments)
-        remembered = contexts_of_log(
-            relation, tally, moments, first, is_drawn=sampling == "independent", are_observations=are_observations
-        )
-        described, n_steps = describe_files(files), int(tally.seen.counts.sum())
-        parts = (
-            new_parts(n_steps, key=relation.log.content(used))
-            if log.frame is not None
-            else tuple(
-                part_of_file(file)
-                for file in described
-                if not _is_small(file) or has_rows(log.connection, log.text, example_file(file.name))
-            )
-        )
-        no_bets = _no_bets(relation, sampling, planned, tally) if pilot and not (first and first.moments) else None
-    first = after_files(first, files) if order == "time" else first
-    report = replace(report, files=described, read=now(), no_bets=no_bets)
-    seen = tally.seen
-    counted = (first, report, parts, seen.rewards, time, *remembered)
-    counts = TransitionCounts(model.graph, read_only(seen.counts), sampling, *counted)
-    prespecified = expected if order == "runs" else None  # of other orders it may be rows
-    how: Any = {"columns": columns, "states": states, "actions": actions, "form": form, "steps": steps}
-    how |= {"on_unmatched": on_unmatched, "censoring": censoring}
-    return Log(counts, partial(read_whole_runs, source=raw, **how, expected=prespecified))
+        first, time = (None, None) if planned is None else _pilot(facts, tally, planned, moments)
+        is_drawn = asked.sampling == "independent"
+        remembered = contexts_of_log(facts, tally, moments, first, is_drawn=is_drawn, are_observations=are_observations)
+        parts = self.parts(relation.log, int(tally.seen.counts.sum()), facts.unit or _unit_of(self.raw))
+        is_without = asked.pilot and not (first and first.moments)
+        no_bets = _no_bets(facts, asked.sampling, planned, tally) if is_without else None
+        first = after_files(first, self.files) if asked.order == "time" else first
+        report = replace(report, files=self.described, read=now(), no_bets=no_bets)
+        seen = tally.seen
+        counted = (first, report, parts, seen.rewards, time, *remembered)
+        counts = TransitionCounts(model.graph, read_only(seen.counts), asked.sampling, *counted)
+        prespecified = asked.expected if asked.order == "runs" else None  # of other orders it may be rows
+        names = ("columns", "states", "actions", "form", "steps", "on_unmatched", "censoring")
+        how: Any = {name: getattr(asked, name) for name in names}
+        raw = self.raw.only(relation.by, facts.unit) if facts.unit else self.raw
+        return Log(counts, partial(read_whole_runs, source=raw, **how, expected=prespecified))
+
+
+def _unit_of(raw: RawLog) -> str:
+    return "" if raw.unit is None else raw.unit[1]
 
 
 def _report(
-    relation: LogSteps, tally: TransitionCounter, censoring: Censoring | None, more: Mapping[Kind, str]
+    facts: LogFacts, tally: TransitionCounter, censoring: Censoring | None, more: Mapping[Kind, str]
 ) -> IngestionReport:
     """Return the report on rows, with examples of those that were rejected."""
+    relation = facts.relation
     form, is_runs = relation.form, relation.form == "trajectories"
     report = tally.report(
         form,
@@ -277,7 +362,7 @@ def _report(
     )
     tell(report.summary)
     spaced = spacing(relation, tally.n_rows) if tally.is_ordered and is_runs else ""
-    broken = broken_lines(relation.log.connection) if relation.log.files else []
+    broken = broken_lines(relation.log.connection) if relation.log.files and not facts.unit else []
     if broken:
         spaced = " and ".join(filter(None, [spaced, f"{number_of(len(broken), 'line')} could not be read"]))
     hints = {kind: text for kind, text in more.items() if report.rows[kind]} | {**report.hints}
@@ -292,19 +377,20 @@ def _report(
         censoring=censoring if report.rows["censored"] else None,
         assuming=(*tally.assumptions(relation.columns, spaced), *others_of(relation.log.part)),
         no_bets="shared names" if tally.shares_names else None,
-        censored_runs=tally.censored_runs(relation.last_states(once=tally.has_alike)),
+        censored_runs=tally.censored_runs(facts.last_states(tally.has_alike)),
     )
 
 
-def _moments(relation: LogSteps, planned: LogPilot | None) -> Moments | None:
+def _moments(facts: LogFacts, planned: LogPilot | None) -> Moments | None:
     """Return after how many runs or rows of a log bets are placed; nothing of ready-made counts, which say it."""
+    relation = facts.relation
     if planned is None or relation.form == "counts":
         return None
     if planned.unit == "rows":
         n = relation.n_rows if planned.is_table and planned.end == PilotEnd.PLANNED else _ENDLESS
         return Moments("", n, planned.moments(n))
     runs = str(relation.run)
-    n, all_named = relation.find_runs(in_order=planned.order == "runs")
+    n, all_named = facts.find_runs(planned.order == "runs")
     if relation.form == "trajectories" or all_named:
         sizes, n_transitions = planned.moments(n), relation.graph.n_transitions
         return Moments(runs, n, sizes, () if relation.log.engine == SPARK else runs_of_parts(n, sizes, n_transitions))
@@ -315,14 +401,14 @@ def _moments(relation: LogSteps, planned: LogPilot | None) -> Moments | None:
 
 
 def _pilot(
-    relation: LogSteps, tally: TransitionCounter, planned: LogPilot, moments: Moments | None
+    facts: LogFacts, tally: TransitionCounter, planned: LogPilot, moments: Moments | None
 ) -> tuple[Pilot | None, TimeParts | None]:
     """Return the counts when bets were placed, and at boundaries."""
     nothing, unit, per_part = tally.nothing(), planned.unit[:-1], RUNS_PER_PART * planned.per_run
     if tally.shares_names:  # which run a row is of is not known
         return planned.pilot((), 0, nothing), parts_at((), (), tally.n_rows, unit=unit, per_part=per_part)
     n = runs_of_counts(tally.n_runs) if moments is None else moments.n if moments.column else tally.n_rows
-    if moments is not None and moments.column and (shared := relation.shared_run()) is not None:
+    if moments is not None and moments.column and not facts.unit and (shared := facts.relation.shared_run()):
         raise shared.refusal(moments.column)
     sizes = planned.moments(n)
     seen = tally.moments[: len(sizes)]
@@ -332,13 +418,13 @@ def _pilot(
     return pilot, parts_at(sizes, [each.counts for each in seen], n, unit=unit, per_part=per_part)
 
 
-def _no_bets(relation: LogSteps, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
+def _no_bets(facts: LogFacts, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
     """Return the reason why no bets were placed although they are wanted."""
     if tally.shares_names:
         return "shared names"
     if planned is None:
-        is_unnamed = sampling == "trajectories" and relation.form != "counts"
-        return "unnamed runs" if is_unnamed else "overlap" if relation.has_overlap else "order"
+        is_unnamed = sampling == "trajectories" and facts.relation.form != "counts"
+        return "unnamed runs" if is_unnamed else "overlap" if not facts.unit and facts.relation.has_overlap else "order"
     return "few"
 
 

@@ -36,7 +36,11 @@ def files_of(source: Any, model: ParametricMDP | None = None) -> tuple[RawLog, l
 def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
     """Give a log whose columns are known; ``files`` are those of the source, none if it is a data frame."""
     source, text = raw.source, raw.text
-    if not files and (raw.part is not None or not text.is_plain) and (is_spark(source) or not has_order(source)):
+    if (
+        not files
+        and (raw.part is not None or raw.unit is not None or not text.is_plain)
+        and (is_spark(source) or not has_order(source))
+    ):
         raise DataError("a table of Spark or DuckDB is read as a whole, without a format; write it to a file first")
     if not files and is_spark(source):
         with open_spark(source) as (session, view, types):
@@ -51,6 +55,7 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
             _require(raw, [*columns])
             columns |= {} if raw.memory is None else {raw.memory.column: ""}
             found = {"frame": source, "engine": engine, "text": text, "part": raw.part, "memory": raw.memory}
+            found |= {"unit": raw.unit}
             yield LogTable(connection, FRAME, columns, **found)
             return
         table = scan(connection, files, text=text)
@@ -60,7 +65,8 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
             _refuse_counts(files)
         engine = next((TABLES[file][0] for file in files if file in TABLES), "")
         _require(raw, [*types])
-        log = LogTable(connection, table, types, files, engine=engine, text=text, part=raw.part, memory=raw.memory)
+        about: dict[str, Any] = {"part": raw.part, "memory": raw.memory, "unit": raw.unit}
+        log = LogTable(connection, table, types, files, engine=engine, text=text, **about)
         log.find_first_runs(table)
         yield log.with_memory(table)
 
@@ -68,6 +74,13 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
 def _require(raw: RawLog, columns: Sequence[str]) -> None:
     if raw.memory is not None:
         raw.memory.require(columns)
+    if raw.unit is not None and raw.unit[0] not in columns:
+        raise no_units(raw.unit[0], columns)
+
+
+def no_units(by: str, columns: Sequence[str]) -> DataError:
+    """Return the error for a column of units that is not there."""
+    return DataError(Option("by", by), f": the log has no such column, only {', '.join(columns)}")
 
 
 def _refuse_counts(files: Sequence[str]) -> None:

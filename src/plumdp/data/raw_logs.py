@@ -44,6 +44,11 @@ def first_runs_sql(part: FirstRuns, table: str) -> str:
     return f"SELECT run FROM ({named}) ORDER BY began NULLS LAST, in_order, place LIMIT {part.n}"
 
 
+def unit_sql(by: str) -> str:
+    """Return the name of the unit of a row as SQL; it is empty if it is missing."""
+    return f"coalesce(CAST({quoted(by)} AS VARCHAR), '')"
+
+
 def part_sql(part: FirstRuns, table: str) -> str:
     """Return the rows of the runs that are meant, once the table of first runs is made."""
     if not part.run:
@@ -65,6 +70,11 @@ class RawLog:
     text: TextFormat = PLAIN_TEXT
     part: FirstRuns | None = None
     memory: Remembering | None = None  # of its states, if tables have one
+    unit: tuple[str, str] | None = None  # the column that names units, and the one whose rows are meant
+
+    def only(self, by: str, unit: str) -> RawLog:
+        """Return the rows of one unit, by its name in a column."""
+        return replace(self, unit=(by, unit))
 
     def first(self, n: int, *, run: str, step: str = "") -> RawLog:
         """Return the first n runs: those that began first, if the column ``step`` has dates.

@@ -126,6 +126,10 @@ class DataPart:
         origin, is_first, n = self.key.partition(_FIRST)
         return _mark(origin) + (f":{n.replace(' ', ':')}" if is_first else "")
 
+    def of_unit(self, unit: str) -> DataPart:
+        """Return the rows of one unit in it, which are data of their own."""
+        return replace(self, name=f"{unit} in {self.name}", key=f"{self.key} unit {unit}")
+
     @property
     def is_known(self) -> bool:
         """Whether its key is the same for whoever counts it again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -34,16 +34,18 @@ from plumdp.data.mapping_language import MappingTerm
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
-from plumdp.data.raw_logs import FIRST_RUNS, FirstRuns, first_runs_sql, part_sql
+from plumdp.data.raw_logs import FIRST_RUNS, FirstRuns, first_runs_sql, part_sql, unit_sql
 from plumdp.data.remembering import Remembering
 from plumdp.data.same_files import OF_FRAME
 from plumdp.data.sql import Every, any_repeated_sql, count_sql, keys, pieces_sql, rows_sql, select_sql
 from plumdp.data.text_formats import PLAIN_TEXT, TextFormat
 from plumdp.model.graph import Graph
 
+UNIT = f"{KNOWN}unit of the row"  # of counts by unit: its name
+HASHES = ("hash of own", "hash of state", "hash of after")  # of what rows of counts are about, as short keys
 COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
 _KEYS, _PASTS = "short_keys", "pasts"  # tables with a short key of each row, as they lie, and by run and step
-_PLACED = f"(SELECT rowid, * FROM {_KEYS} WHERE run IS NOT NULL AND isfinite(step))"
+PLACED = f"(SELECT rowid, * FROM {_KEYS} WHERE run IS NOT NULL AND isfinite(step))"
 _ROWS, _NUMBER = "kept_rows", "number_of_row"  # the table of rows that were kept; the number of a row, from 1
 _KEPT = 0.2 * MEMORY  # bytes of text whose rows are kept in memory, where they take two to three times as much
 _FIRST = 10_000  # rows, by which most logs show that they are in no order
@@ -63,6 +65,7 @@ class LogTable:
     text: TextFormat = PLAIN_TEXT
     part: FirstRuns | None = None  # those runs alone
     memory: Remembering | None = None  # the column that is added
+    unit: tuple[str, str] | None = None  # the column that names units, and the one whose rows are read
 
     @property
     def columns(self) -> list[str]:
@@ -74,6 +77,7 @@ class LogTable:
         if self.frame is not None:
             part = [] if self.part is None else [*filter(None, [self.part.run, self.part.step])]
             own, used = ([], []) if self.memory is None else ([self.memory.column], self.memory.used)
+            part += [self.unit[0]] if self.unit else []
             needed = [name for name in dict.fromkeys([*columns, *part, *used]) if name not in own]
             register_frame(self.connection, self.frame, needed)
             types = column_types(self.connection, FRAME)
@@ -98,6 +102,8 @@ class LogTable:
 
     def parted(self, table: str) -> str:
         """Return the rows of a table that are of the runs which are meant, with what they remember."""
+        if self.unit is not None:
+            table = f"(SELECT * FROM {table} WHERE {unit_sql(self.unit[0])} = {literal(self.unit[1])})"
         table = table if self.part is None else part_sql(self.part, table)
         is_warehouse = self.engine == SPARK
         return table if self.memory is None else self.memory.sql(table, self.types, is_warehouse=is_warehouse)
@@ -146,7 +152,8 @@ class LogTable:
     def numbered(self, *, as_they_are: bool = False) -> str:
         """Return the SQL source of the log with ``PLACE_OF_ROW``; ``as_they_are``: with all columns."""
         memory = self.memory
-        if self.files and (as_they_are or self.table != _ROWS or self.part is not None or memory is not None):
+        is_part = self.part is not None or self.unit is not None
+        if self.files and (as_they_are or self.table != _ROWS or is_part or memory is not None):
             return self.parted(numbered_scan(self.connection, self.files, self.text))
         file, first = "0", "0"
         if len(self.files) > 1:
@@ -170,15 +177,26 @@ class LogSteps:
     run: str | None = None  # the column that names the run of a row, if it is asked for
     in_order: bool = False  # whether each run lies in one piece, its steps ascending
     is_followed: bool = False  # whether its keys are kept
+    by: str = ""  # the column that names units, if they are counted each by itself; runs are then named with them
 
     @cached_property
     def expressions(self) -> dict[str, str]:
         """The columns as SQL."""
-        return columns_sql(self.columns, self.log.types, self.form, is_warehouse=self.log.engine == SPARK)
+        found = columns_sql(self.columns, self.log.types, self.form, is_warehouse=self.log.engine == SPARK)
+        if not self.by:
+            return found
+        runs = {EPISODE: self._of_unit(found[EPISODE])} if EPISODE in found else {}
+        return found | runs | {UNIT: unit_sql(self.by)}
+
+    def _of_unit(self, run: str) -> str:
+        return f"CASE WHEN {run} IS NOT NULL THEN {{'unit': {unit_sql(self.by)}, 'run': {run}}} END"
 
     @property
-    def _run(self) -> str:
-        return self.expressions[EPISODE] if EPISODE in self.columns else quoted(str(self.run))
+    def run_sql(self) -> str:
+        """The run of a row, as SQL."""
+        if EPISODE in self.columns:
+            return self.expressions[EPISODE]
+        return self._of_unit(quoted(str(self.run))) if self.by else quoted(str(self.run))
 
     @property
     def dates(self) -> tuple[str, str]:
@@ -214,7 +232,7 @@ class LogSteps:
     @property
     def _keys_sql(self) -> str:
         """The query for the run, step and file of each row, and a hash of its other columns, in the log's order."""
-        columns, table = {"run": self._run}, self.log.table
+        columns, table = {"run": self.run_sql}, self.log.table
         if STEP in self.columns:
             columns["step"] = self._step_number or "NULL"
             if self.form == "transitions":  # of which rows with other steps count as well
@@ -254,7 +272,11 @@ class LogSteps:
             yield self._count_on_spark(moments)
             return
         columns, table = self._staged(moments) if moments is not None and moments.sizes else (self.expressions, "")
-        table = table or self.log.table
+        self.make_counts(columns, table or self.log.table)
+        yield from pages(self.log.connection, COUNTED)
+
+    def make_counts(self, columns: Mapping[str, str], table: str) -> None:
+        """Make the table of different rows and how often each occurs."""
         if self.form == "counts":
             self.log.run(COUNTED, select_sql(columns, table))
         elif self.form == "transitions":
@@ -265,7 +287,6 @@ class LogSteps:
             repeated = f"SELECT 1 FROM {COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
             if not self.in_order and self.log.rows(repeated):  # which may be copies of a row
                 self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, once=True))
-        yield from pages(self.log.connection, COUNTED)
 
     def _count_on_spark(self, moments: Moments | None) -> Block:
         """Return the counts as the query for warehouses has them."""
@@ -300,21 +321,34 @@ class LogSteps:
 
     def last_states(self, *, once: bool) -> Block | None:
         """Return the last states of runs with their numbers of steps; nothing if no order of steps is known."""
+        query = self.last_states_sql(once=once)
+        return columns_of(self.log.connection.execute(query)) if query else None
+
+    def last_states_sql(self, *, once: bool) -> str:
+        """Return the query for the last states of runs, perhaps by unit; nothing if no order of steps is known."""
         columns, is_runs = self.expressions, self.form == "trajectories"
         write = partial(_ends_sql, n_last=int(is_runs), once=once)
         if self.is_followed:
             shown = state_columns(self.graph) if is_runs else next_columns(self.graph)
             named = {"own": self.own_sql} | dict(zip(state_columns(self.graph), map(quoted, shown), strict=True))
             rows = f"SELECT DISTINCT * FROM ({select_sql(named, COUNTED)})"
-            ends = write({"own": "own"}, "run", "step", _PLACED)
-            query = f"SELECT * EXCLUDE own FROM ({ends}) JOIN ({rows}) USING (own)"
-        elif self.log.engine == SPARK and self.form != "counts" and self._sorts:
+            ends = write({"own": "own"} | ({UNIT: "run.unit"} if self.by else {}), "run", "step", PLACED)
+            return f"SELECT * EXCLUDE own FROM ({ends}) JOIN ({rows}) USING (own)"
+        if self.log.engine == SPARK and self.form != "counts" and self._sorts:
             names = state_columns(self.graph, self.form) if is_runs else next_columns(self.graph)
             state = {key: columns[name] for key, name in zip(state_columns(self.graph), names, strict=True)}
-            query = write(state, columns[EPISODE], columns[STEP], self.log.table)
-        else:
-            return None
-        return columns_of(self.log.connection.execute(query))
+            return write(state, columns[EPISODE], columns[STEP], self.log.table)
+        return ""
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The columns of short keys that rows of counts have, as SQL."""
+        names = self.own, state_columns(self.graph), next_columns(self.graph)
+        return {name: f"hash({', '.join(map(quoted, each))})" for name, each in zip(HASHES, names, strict=True)}
+
+    def legend(self) -> Iterator[Block]:
+        """Yield the rows of counts with their short keys."""
+        yield from pages(self.log.connection, COUNTED, {"*": "*"} | self.hashes)
 
     @property
     def own_sql(self) -> str:
@@ -329,7 +363,11 @@ class LogSteps:
         """Return the number of runs, and whether each row names its run; ``in_order`` refuses unordered names."""
         run, is_spark = str(self.run), self.log.engine == SPARK
         kind = self.log.types[run].partition("(")[0].partition(" ")[0]
-        rows = f"SELECT {quoted(run)} AS run FROM {self.log.table}" if is_spark else f"SELECT run FROM {_PIECES}"
+        rows = (
+            f"SELECT {quoted(run)} AS run FROM {self.log.table}"
+            if is_spark
+            else f"SELECT {'run.run AS run' if self.by else 'run'} FROM {_PIECES}"
+        )
         is_placed = "TRY_CAST(run AS DOUBLE) IS NOT NULL" if kind == "VARCHAR" else "run IS NOT NULL"
         numbers = f"count(run), count(*), count(CASE WHEN {is_placed} THEN 1 END)"
         ((named, all_runs, placed),) = self.log.rows(f"SELECT {numbers} FROM (SELECT DISTINCT * FROM ({rows}))")
@@ -337,6 +375,13 @@ class LogSteps:
         if in_order and (placed < named or not kind.startswith(types_in_order)):
             raise not_numbered(run, self.log.types[run])
         return named, named == all_runs
+
+    @property
+    def numbered_runs(self) -> str:
+        """The query for the runs of all units, with the number that each has among those of its unit."""
+        place = _sorted_by("run.run", self.log.types[str(self.run)])
+        number = f"row_number() OVER (PARTITION BY run.unit ORDER BY {place}) AS number"
+        return f"SELECT run, {number} FROM (SELECT DISTINCT run FROM {_PIECES} WHERE run NOTNULL)"
 
     @property
     def n_rows(self) -> int:
@@ -372,21 +417,21 @@ class LogSteps:
             yield from pages(self.log.connection, _KEYS, columns)
             return
         first = ", 4 DESC" if "rowid" in is_pilot else ""  # of copies of a row, one in the pilot
-        self.log.run(_PASTS, f"{select_sql(columns, _PLACED)} ORDER BY 1, 2{first}")
+        self.log.run(_PASTS, f"{select_sql(columns, PLACED)} ORDER BY 1, 2{first}")
         yield from pages(self.log.connection, _PASTS)
 
     def _staged(self, moments: Moments) -> tuple[dict[str, str], str]:
         """Return the columns with the stage of each row, by its run or by its number, and what to select them from."""
         ends, table = moments.stages, self.log.table
         if not moments.column:
-            stage = _stage_sql(_NUMBER, f"{[*ends]}", len(ends))
+            stage = stage_sql(_NUMBER, f"{[*ends]}", len(ends))
             return self.expressions | {STAGE: stage}, f"(SELECT *, row_number() OVER () AS {_NUMBER} FROM {table})"
         kind = self.log.types[moments.column]
         runs = f"SELECT DISTINCT {_sorted_by('run', kind)} AS run FROM {_PIECES} WHERE run NOTNULL"
         numbered = f"SELECT run, row_number() OVER (ORDER BY run) AS number FROM ({runs})"
         chosen = f"SELECT list(run ORDER BY number) FROM ({numbered}) WHERE list_contains({[*ends]}::BIGINT[], number)"
         self.log.connection.execute(f"SET VARIABLE {_LASTS} = ({chosen})")  # which a query has as constants
-        stage = _stage_sql(_sorted_by(self._run, kind), f"getvariable('{_LASTS}')", len(ends))
+        stage = stage_sql(_sorted_by(self.run_sql, kind), f"getvariable('{_LASTS}')", len(ends))
         return self.expressions | {STAGE: stage}, table
 
     def shared_run(self) -> SharedRun | None:
@@ -415,7 +460,7 @@ class LogSteps:
         if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts" or not is_small:
             return False
         step = quoted(self.dates[0]) if is_time(self.dates[1]) else self._step_number  # dates as every engine has them
-        rows = f"SELECT {self._run} AS run, {step} AS step FROM {self.log.table}"
+        rows = f"SELECT {self.run_sql} AS run, {step} AS step FROM {self.log.table}"
         spans = (
             f"SELECT min(step) AS began, max(step) AS ended FROM ({rows}) AS steps WHERE run IS NOT NULL GROUP BY run"
         )
@@ -464,7 +509,7 @@ class LogSteps:
         blank = " AND ".join(f"coalesce(trim(CAST({self.expressions[name]} AS VARCHAR)), '') = ''" for name in names)
         is_open = f"CASE WHEN {is_partial} AND {blank} THEN {self._step_number} END"
         ends = f"min({is_open}) AS open, max({self._step_number}) AS last"
-        last = f"SELECT {self._run} AS run, {ends} FROM {table} GROUP BY {self._run}"
+        last = f"SELECT {self.run_sql} AS run, {ends} FROM {table} GROUP BY {self.run_sql}"
         for (run,) in self.log.rows(f"SELECT run FROM ({last}) WHERE open < last LIMIT 1"):
             raise DataError(
                 f"run {run} has a row after a partial observation, which did not tell where the unit was: a later row "
@@ -478,7 +523,7 @@ class LogSteps:
         for name in known:
             value = self.expressions[f"{KNOWN}{name}"]
             n = f"count(DISTINCT {value}) + max(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END)"
-            runs = f"SELECT {self._run} AS run FROM {self.log.table} GROUP BY 1 HAVING {n} > 1"
+            runs = f"SELECT {self.run_sql} AS run FROM {self.log.table} GROUP BY 1 HAVING {n} > 1"
             for (run,) in self.log.rows(f"SELECT run FROM ({runs}) AS runs WHERE run IS NOT NULL LIMIT 1"):
                 changes = f": {name} changes in run {run}, so that it is not known before the run begins"
                 raise DataError(Option("known", [*known]), changes)
@@ -504,13 +549,13 @@ class LogSteps:
         return {"run": quoted(column_of(self.columns[EPISODE])), "moment": moment}
 
 
-def _stage_sql(value: str, lasts: str, n: int, before: int = 0) -> str:
+def stage_sql(value: str, lasts: str, n: int, before: int = 0) -> str:
     """Return the stage of a row, as SQL: one more behind each of n last runs or rows, found by bisection."""
     if n == 0:
         return f"{before}"
     middle = (n + 1) // 2
-    above = _stage_sql(value, lasts, n - middle, before + middle)
-    below = _stage_sql(value, lasts, middle - 1, before)
+    above = stage_sql(value, lasts, n - middle, before + middle)
+    below = stage_sql(value, lasts, middle - 1, before)
     return f"CASE WHEN {value} > {lasts}[{before + middle}] THEN {above} ELSE {below} END"
 
 
@@ -530,3 +575,28 @@ def _ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_la
     runs = f"SELECT least({n} - {n_last}, {MOST}) AS {quoted(LENGTH)}, {last} FROM {table} {where}"
     keys = ", ".join(map(quoted, [LENGTH, *state]))
     return f"SELECT {keys}, count(*) AS n FROM ({runs}) AS ended GROUP BY {keys}"
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What queries find of a log, or of one unit of it."""
+
+    relation: LogSteps
+    find_runs: Callable[[bool], tuple[int, bool]]  # their number, and whether each row names its run
+    count: Callable[[Moments | None], Iterator[Block]]
+    legend: Callable[[], Iterator[Block]]
+    past_pages: Callable[[Moments | None, int], Iterator[Block]]
+    last_states: Callable[[bool], Block | None]
+    unit: str = ""  # its name
+
+
+def facts_of(relation: LogSteps) -> LogFacts:
+    """Return what queries find of a whole log, each when it is asked."""
+    return LogFacts(
+        relation,
+        lambda in_order: relation.find_runs(in_order=in_order),
+        relation.count,
+        relation.legend,
+        relation.past_pages,
+        lambda once: relation.last_states(once=once),
+    )
