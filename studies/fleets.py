@@ -154,7 +154,7 @@ def names(games: int, units: int = 200) -> None:
                 with tempfile.TemporaryDirectory() as state:
                     for n, rows in shares.items():
                         until = {name: days[:n] for name, days in parts.items()}
-                        found = watch_many(MODEL, until, level=0.1, reference=at, state=state, processes=1)
+                        found = watch_many(MODEL, until, level=0.1, reference=at, state=state)
                         rows.append(judged(found, changed))
             told = "; ".join(
                 f"night {n}: wrong {np.mean([w for w, _ in rows]):.3f}, found {np.mean([f for _, f in rows]):.2f}"
@@ -187,7 +187,7 @@ def value(games: int, units: int = 40) -> None:
             rng = np.random.default_rng(1000 * game + n_changed)
             rates = [[limit] * 10 + [0.45 if unit < n_changed else limit] * 10 for unit in range(units)]
             parts = {f"{u:03}": [runs(rng, RUNS * i, rate) for i, rate in enumerate(rates[u])] for u in range(units)}
-            found = watch_many(MODEL, parts, certificate, level=0.1, alarm="value", processes=1)
+            found = watch_many(MODEL, parts, certificate, level=0.1, alarm="value")
             rows.append(judged(found, {f"{unit:03}" for unit in range(n_changed)}))
         wrong, hit = np.mean(rows, axis=0)
         print(f"value, {n_changed} of {units} change, {games} games: wrong {wrong:.3f}, found {hit:.2f}", flush=True)
@@ -195,29 +195,37 @@ def value(games: int, units: int = 40) -> None:
 
 def cluster(_games: int, units: int = 320) -> None:
     """Print whether Dask and Ray end with the same numbers as processes of this computer."""
-    import joblib
-
     rng = np.random.default_rng(1)
     parts = {f"{unit:03}": thrown(rng, [0.1] * 20 + [0.3 * (unit < 20) + 0.1] * 10) for unit in range(units)}
-    alone = watch_many(MODEL, parts, processes=1)
-    for backend in ("loky", "dask", "ray"):
+    alone = watch_many(MODEL, parts)
+    for backend, mapped in MAPS.items():
         try:
-            if backend == "dask":
-                distributed = import_module("dask.distributed")
-                client = distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
-            elif backend == "ray":
-                import_module("ray").init(num_cpus=2)
-                import_module("ray.util.joblib").register_ray()
+            found = watch_many(MODEL, parts, map=mapped)
         except ImportError as problem:
             print(f"{backend}: {problem}", flush=True)
             continue
-        with joblib.parallel_config(backend=backend):
-            found = watch_many(MODEL, parts, processes=2)
         print(f"{backend}: the same units, e-values and names: {found.units == alone.units}", flush=True)
-        if backend == "dask":
-            client.close()
 
 
+def of_joblib(work: Any, batches: Any) -> Any:
+    """Return what processes of joblib make of batches."""
+    joblib = import_module("joblib")
+    return joblib.Parallel(2)(joblib.delayed(work)(batch) for batch in batches)
+
+
+def of_dask(work: Any, batches: Any) -> Any:
+    """Return what workers of Dask make of batches."""
+    with import_module("dask.distributed").Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        return client.gather(client.map(work, batches))
+
+
+def of_ray(work: Any, batches: Any) -> Any:
+    """Return what processes of Ray make of batches."""
+    with import_module("ray.util.multiprocessing").Pool(2) as pool:
+        return pool.map(work, batches)
+
+
+MAPS = {"joblib": of_joblib, "dask": of_dask, "ray": of_ray}
 PARTS = {"night": night, "killed": killed, "names": names, "value": value, "cluster": cluster}
 
 

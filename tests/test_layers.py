@@ -48,7 +48,6 @@ DOORS = {
     "duckdb": {"data/duckdb_engine.py"},
     "sqlglot": {"data/sql.py", "data/mapping_language.py"},
     "gymnasium": {"data/environment.py"},
-    "joblib": {"watching/fleets.py"},
     "deltalake": {"data/snapshots.py"},
     "pyiceberg": {"data/snapshots.py"},
 }

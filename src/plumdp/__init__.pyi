@@ -23,6 +23,7 @@ from .certifying.pipeline import certify as certify
 from .certifying.pipeline import compare as compare
 from .certifying.pipeline import conclude as conclude
 from .certifying.thresholds import decide as decide
+from .watching.units import certify_each as certify_each
 from .certifying.difference import difference as difference
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise

@@ -9,9 +9,10 @@ from tiers import size
 from watch_games import COIN_ROWS
 
 from plumdp.data.seen import Seen
-from plumdp.watching.fleets import Won, e_bh, e_value, won_by
+from plumdp.watching.fleets import Won, e_value, won_by
 from plumdp.watching.plan import Plan, WatchState
 from plumdp.watching.shares import _share
+from plumdp.watching.units import e_bh
 
 pytestmark = pytest.mark.slow
 

@@ -1,18 +1,20 @@
 """A fleet of units: which are named, what is kept of each, and what stops one and no other."""
 
 import json
-import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
-import joblib
 import numpy as np
 import pytest
 from coin_model import COIN
 
 import plumdp as pl
 from plumdp.watching import fleets
-from plumdp.watching.fleets import Won, e_bh, e_value, watch_many
+from plumdp.watching import units as table
+from plumdp.watching.fleets import Won, e_value, watch_many
 from plumdp.watching.plan import Alarm, Plan, WatchState
 from plumdp.watching.rows import watched_rows
+from plumdp.watching.units import e_bh
 from plumdp.watching.watch import watch
 
 FIRST = int(COIN.graph.first_transition[0])
@@ -184,25 +186,21 @@ def test_a_unit_that_cannot_be_read_or_lacks_a_day_stops_no_other(tmp_path):
     assert len(found.units) == 4  # the level is of all of them
 
 
-def test_processes_and_backends_of_joblib_find_the_same(monkeypatch):
+def test_maps_of_others_find_the_same(monkeypatch):
     given = nights(6, units=5)
-    monkeypatch.setattr(fleets, "_TOGETHER", 2)
+    monkeypatch.setattr(table, "_BATCH", 2)
     alone = told(watch_many(COIN, given))
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert told(watch_many(COIN, given)) == alone
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    assert told(watch_many(COIN, given)) == alone
+    with ThreadPoolExecutor(2) as pool:
+        assert told(watch_many(COIN, given, map=pool.map)) == alone
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("has_joblib", [True, False])
-def test_several_processes_find_the_same(monkeypatch, has_joblib):
+def test_several_processes_find_the_same(monkeypatch):
     given = nights(6, units=3)
     alone = told(watch_many(COIN, given))
-    monkeypatch.setattr(fleets, "_TOGETHER", 2)
-    if not has_joblib:
-        monkeypatch.setitem(sys.modules, "joblib", None)
-    assert told(watch_many(COIN, given, processes=2)) == alone
+    monkeypatch.setattr(table, "_BATCH", 2)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        assert told(watch_many(COIN, given, map=pool.map)) == alone
 
 
 def test_one_reference_for_all_units_finds_changes_sooner():

@@ -1,11 +1,16 @@
 """A log that is counted by unit gives what the rows of each unit alone give, and certificates are those of a loop."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import plumdp as pl
 from plumdp.data.units import read_units
+from plumdp.model.question import ask
+from plumdp.watching import units
 
 
 def pump(state):
@@ -96,3 +101,123 @@ def test_rows_that_cannot_be_counted_are_the_trouble_of_their_unit_alone(tmp_pat
 def test_a_column_of_units_that_is_not_there_is_refused():
     with pytest.raises(pl.DataError, match="by='site': the log has no such column"):
         list(read_units(MODEL, ROWS, "site"))
+
+
+def certified(rows):
+    """Return what rows say, but for the time that they took and where they were found."""
+    return [row._replace(seconds=0.0, key="") for row in rows]
+
+
+COUNTS = {name: log.counts for name, log in read_units(MODEL, ROWS, "unit", order="runs")}
+
+
+def test_each_row_is_what_a_certificate_by_itself_says():
+    table = pl.certify_each(MODEL, COUNTS, QUESTION, confidence=0.9)
+    assert [row.unit for row in table.rows] == [*COUNTS]
+    for row in table.rows:
+        alone = pl.certify(MODEL, COUNTS[row.unit], QUESTION, confidence=0.9)
+        assert (row.verdict, row.lower, row.upper) == (alone.status, alone.lower, alone.upper)
+        assert row.p == alone.beside.p_value
+        assert row.exit_code == 0
+
+
+@pytest.mark.parametrize("objective", ['R{"cost"}<=6 [ C<=20 ]', 'R{"cost"}<=2 [ C<=20 ]'])
+def test_thresholds_are_decided_as_one_by_one(objective):
+    table = pl.certify_each(MODEL, COUNTS, objective, confidence=0.9)
+    for row in table.rows:
+        learned = pl.learn(MODEL, COUNTS[row.unit], objectives=[QUESTION], confidence=0.9)
+        assert row.verdict == pl.decide(learned, objective).verdict
+        assert row.exit_code == {"yes": 0, "no": 1, "inconclusive": 4}[row.verdict]
+
+
+def test_equal_counts_are_certified_once(monkeypatch):
+    asked, whole = [], units._Job.__call__
+    monkeypatch.setattr(units._Job, "__call__", lambda job, batch: asked.extend(batch) or whole(job, batch))
+    one = COUNTS["pump-0"]
+    table = pl.certify_each(MODEL, {"a": one, "b": COUNTS["pump-3"], "c": one}, QUESTION)
+    assert len(asked) == 2
+    first, _, third = certified(table.rows)
+    assert third == first._replace(unit="c")
+
+
+def test_a_job_that_was_killed_goes_on_where_it_was_and_ends_with_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(units, "_BATCH", 1)
+    monkeypatch.setattr(units, "_SECONDS", 0.0)
+    monkeypatch.setattr(units, "_TIMES", 0.0)
+    file, asked, whole = tmp_path / "results.parquet", [], units._Job.__call__
+    expected = pl.certify_each(MODEL, COUNTS, QUESTION)
+
+    def dies(job, batch):
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(batch)
+        return whole(job, batch)
+
+    monkeypatch.setattr(units._Job, "__call__", dies)
+    with pytest.raises(KeyboardInterrupt):
+        pl.certify_each(MODEL, COUNTS, QUESTION, output=file)
+    assert 1 <= len(units.read_units_table(file).rows) <= 2
+    monkeypatch.setattr(units._Job, "__call__", lambda job, batch: asked.append(batch) or whole(job, batch))
+    found = pl.certify_each(MODEL, COUNTS, QUESTION, output=file)
+    assert len(asked) == len(COUNTS)  # none twice
+    assert certified(found.rows) == certified(expected.rows)
+    assert certified(units.read_units_table(file).rows) == certified(expected.rows)
+    assert found.assumptions == expected.assumptions
+    monkeypatch.setattr(units._Job, "__call__", dies)
+    asked[2:] = []
+    with pytest.raises(KeyboardInterrupt):  # another question, of which nothing is known
+        pl.certify_each(MODEL, COUNTS, 'R{"cost"}max=? [ C<=20 ]', output=file)
+
+
+def test_a_unit_that_cannot_be_certified_is_a_row_that_says_why():
+    given = {**COUNTS, "pump-x": pl.DataError("its rows are gone"), "pump-y": pl.case_study("betting:5")}
+    given["pump-y"] = pl.simulate(given["pump-y"].model, given["pump-y"].true_point, 10, rng=1, max_steps=6)
+    table = pl.certify_each(MODEL, given, QUESTION)
+    rows = {row.unit: row for row in table.rows}
+    assert rows["pump-x"].why == "its rows are gone"
+    assert "another model" in rows["pump-y"].why
+    assert [rows[name].exit_code for name in ("pump-x", "pump-y", "pump-0")] == [2, 2, 0]
+    assert np.isnan(rows["pump-x"].lower)
+    assert table.exit_code == 2
+    assert "5 certified, 2 failed" in table.sentence
+
+
+def test_rows_that_hold_at_once_share_the_error():
+    table = pl.certify_each(MODEL, COUNTS, QUESTION, confidence=0.95, together="all")
+    alone = pl.certify(MODEL, COUNTS["pump-1"], QUESTION, confidence=1 - (1 - 0.95) / 5)
+    assert (table.rows[1].lower, table.rows[1].upper) == (alone.lower, alone.upper)
+    assert "all rows hold at once with confidence 95 %; each has an error of 1 %" in str(table)
+
+
+def row_of(verdict):
+    return units.UnitRow("", verdict, 0.0, 1.0, 1.0, 0, "", 0.0, "")
+
+
+@pytest.mark.parametrize(("n_named", "is_list"), [(6, True), (4, False), (0, False)])
+def test_a_list_is_given_if_one_in_twenty_units_has_a_verdict(n_named, is_list):
+    """By hand: of 100 units with an error of 0.1 / 20, e = 200; k of them need 200 >= 100 / (0.1 k), k >= 5."""
+    rows = tuple(row_of("no" if i < n_named else "inconclusive") for i in range(100))
+    table = units.UnitTable(rows, "", "max", 0.9, "rate", 0.1 / 20, ())
+    assert len(table.named) == (n_named if is_list else 0)
+    assert ("on average at most 10 % of the verdicts are wrong" in table.promise) == is_list
+
+
+def test_maps_of_joblib_and_of_a_pool_find_the_rows_of_a_plain_loop(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.setattr(units, "_BATCH", 2)
+    expected = certified(pl.certify_each(MODEL, COUNTS, QUESTION).rows)
+
+    def mapped(work, batches):
+        return joblib.Parallel(2, backend="threading")(joblib.delayed(work)(batch) for batch in batches)
+
+    with ThreadPoolExecutor(2) as pool:
+        for each in (mapped, pool.map):
+            assert certified(pl.certify_each(MODEL, COUNTS, QUESTION, map=each).rows) == expected
+    job = units._Job(MODEL, ask(QUESTION, MODEL), None, None, None, {})
+    assert pickle.loads(pickle.dumps(job)).key == job.key
+
+
+def test_a_file_that_is_no_table_of_units_is_not_replaced(tmp_path):
+    ROWS.to_parquet(tmp_path / "log.parquet")
+    with pytest.raises(pl.DataError, match="this is not a table of units"):
+        pl.certify_each(MODEL, COUNTS, QUESTION, output=tmp_path / "log.parquet")

@@ -194,6 +194,11 @@ class Verdict(StrEnum):
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
+EXIT_CODES = {Status.CERTIFIED: 0, Status.REJECTED: 3, Status.PREMISES: 3, Status.INCONCLUSIVE: 4}
+VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.INCONCLUSIVE: 4}
+"""The exit codes of ``plumdp certify``, by the status of a certificate, or by the answer that it gives."""
+
+
 class Standing(StrEnum):
     """How a policy compares with another, given a margin that does not matter; each is equal to its text."""
 

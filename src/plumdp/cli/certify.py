@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.progress import tell
-from plumdp.base.vocabulary import Relaxation, Status
+from plumdp.base.vocabulary import EXIT_CODES, Relaxation, Status
 from plumdp.cli.inputs import (
     each_model,
     learn,
@@ -20,25 +20,31 @@ from plumdp.cli.inputs import (
     load_objective,
     load_objectives,
     load_questions,
+    load_texts,
+    map_of,
     objective_of,
     read_data,
+    read_units,
     runs_of,
 )
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.results import (
-    EXIT_CODES,
     Result,
     code_of_difference,
     exit_code,
+    grid,
     print_comparison,
     print_decisions,
     print_json,
     print_results,
+    prose,
+    standard_output,
     with_command,
     worst_code,
 )
 from plumdp.cli.sources import load_policy, policy_names, policy_words
+from plumdp.result.show import shown
 
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
@@ -53,6 +59,8 @@ if TYPE_CHECKING:
 def certify(given: Options) -> int:
     """Answer the question for every model of a range; print and save the results."""
     _require_one_thing(given)
+    if given.by and "=" not in given.by:
+        return units(given)
     require_output(given)
     for is_asked, answer in (
         (given.willingness is not None, net_benefit),
@@ -86,6 +94,7 @@ def _require_one_thing(given: Options) -> None:
         "--against": given.willingness is None and given.against,
         "--relaxation all": given.relaxation == "all",
         "--since": bool(given.since),
+        "--by": given.by and "=" not in given.by,
     }
     others: dict[str, object] = {
         "--policy": given.policy and not given.against and not given.since,
@@ -94,7 +103,7 @@ def _require_one_thing(given: Options) -> None:
         "--confidence-set": given.since and given.confidence_set,
         "--output": given.output and (given.relaxation == "all" or given.since),
         "--model-tolerance": given.since and given.model_tolerance,
-        "--witness": given.since and given.witness,
+        "--witness": (given.since or (given.by and "=" not in given.by)) and given.witness,
     }
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
@@ -104,6 +113,36 @@ def _require_one_thing(given: Options) -> None:
         raise DataError(f"--margin {given.margin:g}: there is no other policy; give one with --against")
     if given.prespecified and given.policy is None and given.against is None:
         raise DataError("--prespecified: no policy is given; name it with --policy, or with --against")
+
+
+def units(given: Options) -> int:
+    """Certify each unit of a log, and write a table with a row for each."""
+    if given.output is not None and given.output.suffix != ".parquet":
+        raise DataError(
+            f"--output {given.output}: name a file that ends in .parquet; for the folder of one unit, say "
+            f"--by {given.by}=NAME"
+        )
+    if given.output is not None and given.force:
+        given.output.unlink(missing_ok=True)
+    read, texts = load_texts(given)
+    if len(texts) > 1:
+        raise DataError("--by: a table answers one property; give one")
+    policy = None if given.policy is None else load_policy(given.policy, read)
+    how: Any = {"policy": policy, "prespecified": given.prespecified, "relaxation": given.relaxation}
+    how |= {"confidence": given.confidence, "confidence_set": given.confidence_set}
+    logs = read_units(given, read)
+    with map_of(len(logs)) as mapped:
+        how |= {"map": mapped, "output": given.output}
+        found = plumdp.certify_each(
+            read, logs, texts[0], together=given.together, model_tolerance=given.model_tolerance, **how
+        )
+    if given.json:
+        print_json([found.to_dict()], one=True)
+    else:
+        console, page = standard_output(), found.page()
+        console.print(prose(page.headline, style="bold"))
+        console.print(grid(shown(page, in_full=given.verbose > 0)))
+    return found.exit_code
 
 
 def certified(given: Options) -> tuple[Learned, list[Result]]:

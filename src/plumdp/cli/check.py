@@ -14,7 +14,7 @@ from rich.table import Table
 
 import plumdp
 from plumdp.base.errors import in_line
-from plumdp.base.vocabulary import Status
+from plumdp.base.vocabulary import EXIT_CODES, Status
 from plumdp.cli.inputs import (
     each_model,
     learn,
@@ -24,7 +24,7 @@ from plumdp.cli.inputs import (
 )
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
-from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
+from plumdp.cli.results import grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.check import summarise
 from plumdp.model.text import cut, listing, number_of

@@ -81,11 +81,12 @@ COMMANDS = {
         {"output": _COUNTED},
     ),
     "certify": Command(
-        "certify", _MAYBE, "property question result model log set",
+        "certify", _MAYBE, "property by together question result model log set",
         "Find a policy and bounds on its value that hold with the given confidence.",
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
-        "plumdp certify model.prism log.csv --against practice",
+        "plumdp certify model.prism log.csv --against practice\n"
+        "plumdp certify pump.py pumps.parquet --by pump -o results.parquet",
         "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or inconclusive. "
         "Ends with 0 if certified or yes, 1 if no, 3 if the "
         "data contradict the model, 4 if nothing is certified or inconclusive. With --against, yes means that the "

@@ -10,12 +10,12 @@ import plumdp
 from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
+from plumdp.base.vocabulary import EXIT_CODES, Dialect, Form, NoBets, Status
 from plumdp.cli.errors import FILE, command_line
 from plumdp.cli.inputs import begins_of, load_model, memory_of, n_first, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
-from plumdp.cli.results import EXIT_CODES, grid, print_json, standard_output
+from plumdp.cli.results import grid, print_json, standard_output
 from plumdp.cli.sources import load_policy
 from plumdp.cli.texts import TEXT
 from plumdp.data.columns import named

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
 from itertools import combinations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from plumdp.data.log import Log
     from plumdp.data.raw_logs import RawLog
     from plumdp.data.run_record import WholeRuns
+    from plumdp.data.units import UnitLogs
     from plumdp.exchange.read_intervals import IntervalModel
     from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from plumdp.model.parametric import ParametricMDP
     from plumdp.model.question import Asked
 
+_FEW_UNITS = 64  # which take less time than processes take to start
 _ORDERS = ("order", "expected")
 _NAMES = ("column", "state", "action", "form", "text")
 _OF_ALL_DATA = ("sampling", "keep_going", "run_cap")  # may be said of files of counts too
@@ -181,24 +184,51 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
                 _refuse(name, files[0])
         return _claiming(given.sampling, files, _added(model, files))
     tell("reading the data")
-    return plumdp.read_log(
-        model,
-        log_of(given, files),
-        **how_read(given),
-        sampling=given.sampling or "adaptive",
-        order=given.order,
-        expected=given.expected,
-        on_unmatched="report" if given.keep_going else "error",
-        censoring=given.censoring,
-        steps=given.steps,
-        rejected=given.rejected,
-        known=given.known,
-    ).capped(given.run_cap)
+    how = how_read(given) | how_counted(given)
+    return plumdp.read_log(model, log_of(given, files), **how, rejected=given.rejected).capped(given.run_cap)
 
 
 def how_read(given: Options) -> dict[str, Any]:
     """Return the options for reading a log, in the words of ``read_log`` and ``read_whole_runs``."""
     return {"columns": given.column, "states": given.state, "actions": given.action, "form": given.form}
+
+
+def how_counted(given: Options) -> dict[str, Any]:
+    """Return what is stated of a log, in the words of ``read_log``."""
+    return {
+        "sampling": given.sampling or "adaptive",
+        "order": given.order,
+        "expected": given.expected,
+        "on_unmatched": "report" if given.keep_going else "error",
+        "censoring": given.censoring,
+        "steps": given.steps,
+        "known": given.known,
+    }
+
+
+def read_units(given: Options, model: ParametricMDP) -> UnitLogs:
+    """Return the logs of all units."""
+    from plumdp.data import units
+    from plumdp.data.duckdb_tables import find_files
+
+    how = how_read(given) | how_counted(given)
+    return units.read_units(model, log_of(given, find_files(_data_of(given))), given.by, **how)
+
+
+@contextmanager
+def map_of(n_units: int) -> Iterator[Any]:
+    """Give the map of a pool of processes, one for each processor; nothing for few units, which need no pool."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from plumdp.base.threads import n_threads
+
+    n = n_threads()
+    if n == 1 or n_units <= _FEW_UNITS:
+        yield None
+        return
+    with ProcessPoolExecutor(n, get_context("spawn")) as pool:
+        yield pool.map
 
 
 def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns | None:
@@ -327,6 +357,8 @@ def raw_of(given: Options, files: Sequence[str]) -> RawLog:
     how: Any = given.text
     raw = plumdp.data.raw_log(files, **how)
     raw = replace(raw, text=replace(raw.text, skips=given.keep_going))
+    by, _, unit = given.by.partition("=")
+    raw = raw.only(by, unit) if unit else raw
     if not given.remember or (what := memory_of(given)) is None:
         return raw
     if not is_log(given.model):

@@ -12,13 +12,13 @@ from rich.console import Console
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.progress import tell
-from plumdp.base.vocabulary import REJECTIONS, Status
+from plumdp.base.vocabulary import EXIT_CODES, REJECTIONS, Status
 from plumdp.cli.certify import certified
 from plumdp.cli.errors import is_typed
 from plumdp.cli.inputs import learn, load_objective, require_data
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.outputs import require_new
-from plumdp.cli.results import EXIT_CODES, exit_code, print_results
+from plumdp.cli.results import exit_code, print_results
 from plumdp.model.expressions.polynomial import exact
 from plumdp.reporting.read import explain_result
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from plumdp.base.edge import controlled
 from plumdp.base.errors import visible
-from plumdp.base.vocabulary import REJECTIONS, Standing, Status, Verdict
+from plumdp.base.vocabulary import EXIT_CODES, REJECTIONS, VERDICT_CODES, Standing, Status
 from plumdp.cli.errors import command_line, in_command_line_words
 from plumdp.result.show import Page, as_text, shown
 
@@ -57,8 +57,6 @@ def prose(text: str, style: str = "") -> Text:
     return Text(visible(text).replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
-EXIT_CODES = {Status.CERTIFIED: 0, Status.REJECTED: 3, Status.PREMISES: 3, Status.INCONCLUSIVE: 4}
-VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.INCONCLUSIVE: 4}
 _STANDING_CODES = {Standing.WORSE: 1, Standing.INCONCLUSIVE: 4}
 _WORST_FIRST = (3, 1, 4, 0)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import ModelError
-from plumdp.base.vocabulary import Nature, Verdict
+from plumdp.base.vocabulary import VERDICT_CODES, Nature, Verdict
 from plumdp.cli.inputs import load_interval_model, objective_of
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_files, write_model, write_policy
-from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
+from plumdp.cli.results import grid, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.exchange.read_intervals import IntervalModel
 from plumdp.model.text import number_of

@@ -13,7 +13,7 @@ import plumdp
 from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.cli.errors import is_shared
-from plumdp.cli.inputs import how_read, load_model, load_objective, log_of
+from plumdp.cli.inputs import how_read, load_model, load_objective, log_of, map_of
 from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
 
@@ -99,7 +99,6 @@ def _how_watched(given: Options) -> dict[str, Any]:
 
 def _fleet(given: Options) -> int:
     """Print which units of a fleet have changed; 1 if there are any, 4 if a unit stopped, as a part is missing."""
-    from plumdp.base.threads import n_threads
     from plumdp.watching.fleets import watch_many
 
     alone = {
@@ -116,13 +115,9 @@ def _fleet(given: Options) -> int:
     for name, folder in units.items():
         with suppress(DataError):  # of one unit, which stops no other
             units[name] = _parts(given, [folder])
-    found = watch_many(
-        model,
-        {name: parts for name, parts in units.items() if name[0] != "."},
-        _watched(given, model),
-        processes=n_threads(),
-        **_how_watched(given),
-    )
+    shown = {name: parts for name, parts in units.items() if name[0] != "."}
+    with map_of(len(shown)) as mapped:
+        found = watch_many(model, shown, _watched(given, model), map=mapped, **_how_watched(given))
     if given.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, separators=(",", ":")))
     else:

@@ -8,8 +8,7 @@ some are rejected or alike, is read by itself, and so are all units where what i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Censoring, LogForm, Order, Steps
+from plumdp.data.columns import STAGE
 from plumdp.data.counts import Sampling
 from plumdp.data.duckdb_engine import Block, pages
 from plumdp.data.duckdb_tables import broken_lines
@@ -30,11 +30,25 @@ from plumdp.data.names import quoted
 from plumdp.data.open_logs import files_of, no_units, open_log
 from plumdp.data.raw_logs import as_raw, unit_sql
 from plumdp.data.sql import select_sql
-from plumdp.data.steps import COUNTED, PLACED, STAGE, UNIT, LogFacts, LogSteps, facts_of, stage_sql
+from plumdp.data.steps import COUNTED, PLACED, UNIT, LogFacts, LogSteps, facts_of, stage_sql
 from plumdp.model.parametric import ParametricMDP
 
 UnitLog: TypeAlias = Log | DataError
 """The log of a unit, or why it cannot be read."""
+
+
+@dataclass(frozen=True)
+class UnitLogs:
+    """The names of units, sorted, and what was counted of each, which can be gone through once."""
+
+    names: Sequence[str]
+    logs: Iterator[tuple[str, UnitLog]]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[tuple[str, UnitLog]]:
+        return self.logs
 
 
 def read_units(
@@ -54,8 +68,8 @@ def read_units(
     censoring: Censoring | None = None,
     steps: Steps | None = None,
     known: Sequence[str] = (),
-) -> Iterator[tuple[str, UnitLog]]:
-    """Yield the name of each unit of a log with what ``read_log`` returns for its rows alone, in the order of names.
+) -> UnitLogs:
+    """Return the name of each unit of a log with what ``read_log`` returns for its rows alone, in the order of names.
 
     One query counts all units. Those with rows that do not fit the model are read again, each by itself, and so are
     all units with ``order="time"``, ``known``, dates as steps, or gaps.
@@ -71,14 +85,11 @@ def read_units(
     columns, states, actions, form, sampling, order, expected, pilot, on_unmatched, censoring, steps, known
         As in ``read_log``, the same for all units.
 
-    Yields
-    ------
-    tuple of str and Log
-        The unit and its log; a ``DataError`` in place of the log if its rows cannot be counted.
-
-    See Also
-    --------
-    read_log, certify_each
+    Returns
+    -------
+    UnitLogs
+        Pairs of a unit and its log, or a ``DataError`` in place of a log whose rows cannot be counted. Each is made
+        when it is asked for, and they can be gone through once.
 
     Examples
     --------
@@ -92,14 +103,15 @@ def read_units(
     Bob cannot be read
     """
     asked = Reading(**{name: each for name, each in locals().items() if name != "by"})
+    names = _names(asked, by)
+    return UnitLogs(names, _each(asked, by, names))
+
+
+def _each(asked: Reading, by: str, names: Sequence[str]) -> Iterator[tuple[str, UnitLog]]:
     together = _together(asked, by)
-    first = next(together, None)
-    if first is not None:
-        for name, log in chain([first], together):
-            yield name, _alone(asked, by, name) if log is None else log
-        return
-    for name in _names(asked, by):
-        yield name, _alone(asked, by, name)
+    for name in names:
+        log = next(together, None)
+        yield name, _alone(asked, by, name) if log is None else log
 
 
 def _names(asked: Reading, by: str) -> list[str]:
@@ -128,8 +140,8 @@ _CODE, _NUMBER, _NAMED = "number of the unit", "number of the run", "run of the 
 _MOST_STAGES = 64  # that an expression tells apart
 
 
-def _together(asked: Reading, by: str) -> Iterator[tuple[str, UnitLog | None]]:
-    """Yield all units with their logs, nothing for the log of one that is to be read alone; none if all units are."""
+def _together(asked: Reading, by: str) -> Iterator[UnitLog | None]:
+    """Yield the logs of all units, nothing for one that is to be read alone, and no more if all others are."""
     is_plain = asked.order != "time" and asked.steps in (None, "consecutive", "ordered") and not asked.known
     if not is_plain or as_raw(asked.source).memory is not None or asked.model.counted.gaps is not None:
         return
@@ -153,9 +165,9 @@ def _together(asked: Reading, by: str) -> Iterator[tuple[str, UnitLog | None]]:
         tables = [_slices(log.connection, table, len(names)) for table in (_COUNTS, _STEPS, _ENDS)]
         for name, n, *blocks in zip(names, n_runs, *tables, strict=True):
             try:
-                yield name, begun.finish(_facts(whole, name, n, ends, *blocks)) if name else None
+                yield begun.finish(_facts(whole, name, n, ends, *blocks)) if name else None
             except DataError as error:
-                yield name, error
+                yield error
 
 
 def _are_runs_named(relation: LogSteps, begun: Begun) -> bool:
@@ -184,7 +196,7 @@ def _number_runs(relation: LogSteps, n_units: int) -> list[int]:
     return [found.get(code, 0) for code in range(n_units)]
 
 
-def _make_tables(relation: LogSteps, ends: Sequence[int]) -> Sequence[float]:
+def _make_tables(relation: LogSteps, ends: Sequence[float]) -> Sequence[float]:
     """Make tables of counts, steps and ends of runs, sorted by unit; return the last run of each stage that they have.
 
     There are no stages if runs are not numbered, and one for each run if units of other lengths have too many.
@@ -197,7 +209,7 @@ def _make_tables(relation: LogSteps, ends: Sequence[int]) -> Sequence[float]:
         few = len(ends) <= _MOST_STAGES
         columns = columns | {STAGE: stage_sql(number, f"{[*ends]}", len(ends)) if few else f"coalesce({number}, 0)"}
         relation = replace(relation, in_order=False)  # of the rows of a join
-        ends = [*ends, inf] if few else range(1 + max(ends))
+        ends = [*ends, inf] if few else range(1 + int(max(ends)))
     relation.make_counts(columns, table)
     keyed = select_sql({"*": "*"} | relation.hashes, COUNTED)
     log.run(_COUNTS, f"SELECT * FROM ({keyed}) JOIN {_UNITS} USING ({unit}) ORDER BY {code}")
@@ -251,10 +263,10 @@ def _facts(
 
     def count(moments: Moments | None) -> Iterator[Block]:
         if counts is not None:
-            has_stages = moments is not None and moments.sizes
-            staged = {name: values for name, values in counts.items() if has_stages or name != STAGE}
-            if moments is not None and has_stages:
-                last = np.asarray(ends)[np.asarray(counts[STAGE], dtype=np.int64)]
+            staged = dict(counts)
+            stage = staged.pop(STAGE, None)
+            if stage is not None and moments is not None and moments.sizes:
+                last = np.asarray(ends)[np.asarray(stage, dtype=np.int64)]
                 staged[STAGE] = np.searchsorted(moments.stages, last)
             yield staged
 

@@ -8,12 +8,10 @@ which e-values there are, and docs/proofs/watching.md proves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log, sqrt
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
@@ -32,6 +30,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.printing import percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.plan import DIFFERS, Compared, Kind, WatchState, change_in, weight_of_start
+from plumdp.watching.units import FAILED, Map, e_bh, each_unit
 from plumdp.watching.watch import Watch, reference_of, watch
 
 Nights: TypeAlias = Literal["fixed", "any", "unlinked"]
@@ -40,7 +39,6 @@ have their probabilities given the past of all units."""
 
 _OWN = "each alarm was acknowledged because of what its own unit showed, and not by looking at others"
 _FIRST_CYCLE = 0.9  # weight of what a unit shows before its first alarm is acknowledged; later cycles have the rest
-_TOGETHER = 32  # units that one call of a worker watches
 _LISTED = 20  # names that are printed
 _FALLS_SHORT = "does not reach the certified value", "do not reach the certified value"
 _WRONG = {
@@ -101,8 +99,8 @@ class Fleet:
     @property
     def status(self) -> Literal["failed", "contradicted", "alarm", "gap", "quiet"]:
         """The worst that can be said: a watch that failed or was contradicted, names, or a watch that stopped."""
-        if self.of_status("failed"):
-            return "failed"
+        if self.of_status(FAILED):
+            return FAILED
         if self.of_status("contradicted"):
             return "contradicted"
         return "alarm" if self.named else "gap" if self.of_status("gap") else "quiet"
@@ -129,7 +127,7 @@ class Fleet:
         if len(self.named) > _LISTED:
             facts.append(("", f"and {len(self.named) - _LISTED:,} more"))
         facts.append(("promise", self.promise))
-        for status, words in (("gap", "stopped"), ("contradicted", "contradicted"), ("failed", "failed")):
+        for status, words in (("gap", "stopped"), ("contradicted", "contradicted"), (FAILED, FAILED)):
             some = self.of_status(status)
             facts += (
                 [(words, f"{number_of(len(some), 'unit')}, the first {some[0].name}: {some[0].words}")] if some else []
@@ -144,18 +142,6 @@ class Fleet:
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
-
-
-def e_bh(e_values: Sequence[float], level: float) -> list[int]:
-    """Return the numbers of the units that are named at a level, the largest e-value first.
-
-    >>> e_bh([1.0, 70.0, 0.0, 45.0], 0.1), e_bh([30.0, 0.0], 0.1)
-    ([1, 3], [0])
-    """
-    values = np.asarray(e_values, dtype=np.float64)
-    order, k = np.argsort(-values, kind="stable"), np.arange(1, len(values) + 1)
-    good = np.flatnonzero(values[order] * level * k >= len(values))  # values are from below, by more than rounding
-    return order[: good[-1] + 1].tolist() if len(good) else []
 
 
 def e_value(won: Won, nights: Nights) -> float:
@@ -206,7 +192,7 @@ def watch_many(
     censoring: Censoring | None = None,
     steps: Steps | None = None,
     known: Sequence[str] = (),
-    processes: int | None = None,
+    map: Map | None = None,
 ) -> Fleet:
     """Return which units of a fleet have changed, or are not as a reference says, with a bounded share of wrong names.
 
@@ -227,8 +213,8 @@ def watch_many(
         first; "unlinked" if one looked, but the rows of each unit have their probabilities given the past of all units.
     state
         A folder with a file for each unit, which ``plumdp watch`` reads and acknowledges, too.
-    processes
-        How many there are. With joblib, its backends run them, also those of Dask and Ray.
+    map
+        As in ``certify_each``.
 
     Examples
     --------
@@ -266,9 +252,7 @@ def watch_many(
     )
     work = partial(_watched, own, folder, alarm, nights)
     compared = reference_of(model, certificate, reference)[0]
-    names = sorted(given)
-    batches = [{name: given[name] for name in names[i : i + _TOGETHER]} for i in range(0, len(names), _TOGETHER)]
-    done = [each for batch in _mapped(work, batches, processes) for each in batch]
+    done = [each for batch in each_unit(work, sorted(given.items()), map) for each in batch]
     assuming = dict.fromkeys(each for _, some in done for each in some)
     if nights == "fixed" and len({unit.last for unit, _ in done if unit.last}) > 1:
         assuming[_STOPPED] = None
@@ -308,15 +292,15 @@ def _units(units: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _watched(
-    own: Callable[..., Watch], folder: Path | None, alarm: Kind, nights: Nights, units: Mapping[str, Any]
+    own: Callable[..., Watch], folder: Path | None, alarm: Kind, nights: Nights, units: Sequence[tuple[str, Any]]
 ) -> list[tuple[Unit, tuple[str, ...]]]:
     """Return some units, and what their watches assume; one that cannot be watched stops no other."""
     done: list[tuple[Unit, tuple[str, ...]]] = []
-    for name, parts in units.items():
+    for name, parts in units:
         try:
             found = own(parts, state=None if folder is None else folder / f"{name}.watch")
         except DataError as error:
-            done.append((Unit(name, "failed", words=str(error)), ()))
+            done.append((Unit(name, FAILED, words=str(error)), ()))
             continue
         won = won_by(found.state, alarm)
         about = found.status, found.n_parts, found.state.last
@@ -334,22 +318,3 @@ def _words(found: Watch, won: Won, alarm: Kind) -> str:
     if words or alarm == "value" or won.log_test < 0:
         return words
     return change_in(state.plan, state.stream, state.plan.of_rows(state.stream))[0]
-
-
-def _mapped(
-    work: Callable[[Mapping[str, Any]], list[tuple[Unit, tuple[str, ...]]]],
-    batches: Sequence[Mapping[str, Any]],
-    processes: int | None,
-) -> Iterator[list[tuple[Unit, tuple[str, ...]]]]:
-    """Yield what work makes of each batch, in their order: by joblib if there is one, else in processes of our own."""
-    try:
-        import joblib
-    except ImportError:
-        joblib = None
-    if joblib is not None:
-        yield from joblib.Parallel(n_jobs=processes)(joblib.delayed(work)(batch) for batch in batches)
-    elif processes is None or processes == 1 or len(batches) == 1:
-        yield from map(work, batches)
-    else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            yield from pool.map(work, batches)
