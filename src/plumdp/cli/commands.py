@@ -81,7 +81,7 @@ COMMANDS = {
         {"output": _COUNTED},
     ),
     "certify": Command(
-        "certify", _MAYBE, "property by together question result model log set",
+        "certify", _MAYBE, "property question result model log set",
         "Find a policy and bounds on its value that hold with the given confidence.",
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"

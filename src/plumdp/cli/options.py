@@ -122,17 +122,17 @@ class Options:
         "question", "--willingness FROM:TO", "Of two properties, such as health and cost: which policy has the largest "
         "net benefit, from where to where in the willingness to pay for the first. Policies then count no steps.",
         parse=willingness_of)
+    by: str = option(
+        "question", "--by COLUMN", "Certify each unit by itself, by the column of the log that names it: -o is then a "
+        "Parquet file with a row for each, which a later run goes on with. COLUMN=NAME: one unit alone, with all "
+        "other options.", "")
+    together: Literal["each", "all", "rate"] = option(
+        "question", "--together", "With --by, what the confidence is of: each row by itself, all rows at once, or "
+        "rate, the share of right ones among all verdicts, on average.", "each")
     at: Mapping[str, str] = option(
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
     runs: int | None = option("", "--runs -n", "How many runs.", check=_WHOLE)
-    by: str = option(
-        "", "--by COLUMN", "Certify each unit by itself, by the column of the log that names it: -o is then a Parquet "
-        "file with a row for each, which a later run goes on with. COLUMN=NAME: one unit alone, with all other "
-        "options.", "")
-    together: Literal["each", "all", "rate"] = option(
-        "", "--together", "With --by, what the confidence is of: each row by itself, all rows at once, or rate, the "
-        "share of right ones among all verdicts, on average.", "each")
     max_steps: int | None = option("", "--max-steps", "Number of steps after which a run is truncated.", check=_WHOLE)
     seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
     width: float | None = option("", "--width", "The width of the bounds that you want.", check=_POSITIVE)
