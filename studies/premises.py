@@ -1,6 +1,7 @@
 """How often a bracket misses in silence if units differ or age, so that the model's first premise is false.
 
     python -m studies.premises [logs] [confidence] [laws] [units]
+    python -m studies.premises right [logs] [confidence]             the same of right models
 
 Units run for twelve steps and fail for good, by five laws: hazards alike (0.15), two kinds (0.05 and 0.3, or 0.1 and
 0.2, half each), a few bad ones (0.05, and 0.4 for 15 %), and ageing (0.08, and a tenth of it more with each step). The
@@ -11,6 +12,8 @@ in which the model's test says so. "In silence": that of brackets which are clai
 Pearson at 99 %. "ln e": the median of -ln p.
 "Headline": the share of logs whose certificate beside whole runs has a bracket that does not hold the true risk, "*" if
 that is more than 5 % by its lower limit, and "runs" how wide the bracket of whole runs is over a normal interval.
+
+Right models are case studies, and tables that have the rows of one; logs have 100 runs of 25 steps under random choices.
 """
 
 from __future__ import annotations
@@ -29,11 +32,17 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, open_pilot
 from plumdp.data.run_record import WholeRuns
 from plumdp.data.seen import Seen
+from plumdp.model.free_rows import free_rows
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import ask
 
 STEPS, SIZES = 12, (300, 1000, 3000, 10_000)
 _PLAIN = 40  # logs of which there are brackets without contexts as well
+_BOTH_WAYS = 10  # logs of each right model of which there are both
+RIGHT = (
+    *("betting:5", "betting:10", "betting:25", "glider:11,9", "rover:10,10", "parallel:5"),
+    *("engagement:5", "engagement:10", "engagement:20", "aircraft:20,10", "rows of betting:5", "rows of glider:11,9"),
+)
 ASKED = 'P=? [ F<=12 status="failed" ]'
 LAWS: dict[str, tuple[tuple[float, ...], tuple[float, ...], float]] = {
     "alike": ((0.15,), (1.0,), 0.0),
@@ -138,6 +147,27 @@ def play(law: str, n: int, rng: np.random.Generator, confidence: float, *, has_p
     return [missed, is_rejected, silent, wider, evidence, off, width]
 
 
+def right_models(logs: int = 200, confidence: float = 0.95) -> None:
+    """Print how often right models are contradicted, and how much wider brackets are with the test of memory."""
+    print(f"{'model':22}{'contradicted':>13}{'limits':>14}{'width':>8}{'widest':>8}")
+    for name in RIGHT:
+        study = plumdp.case_study(name.removeprefix("rows of "))
+        model = free_rows(study.model) if name.startswith("rows") else study.model
+        contradicted, wider = 0, []
+        for seed in range(logs):
+            seen = plumdp.simulate(study.model, study.true_point, 100, rng=seed, max_steps=25)
+            counts = replace(seen, graph=model.graph)
+            learned = plumdp.learn(model, counts, objectives=[study.objective], confidence=confidence)
+            contradicted += learned.conflict is not None
+            if learned.conflict is None and len(wider) < _BOTH_WAYS:
+                told = plumdp.conclude(learned, study.objective)
+                plain = plumdp.certify(model, replace(counts, contexts=()), study.objective, confidence=confidence)
+                wider.append((told.upper - told.lower) / (plain.upper - plain.lower))
+        low, high = limits(contradicted, logs)
+        width = f"{np.median(wider):8.3f}{max(wider):8.3f}" if wider else ""
+        print(f"{name:22}{contradicted / logs:13.3f}{low:8.3f}-{high:.3f}{width}", flush=True)
+
+
 def main(logs: int = 200, confidence: float = 0.95, laws: str = ",".join(LAWS), sizes: str = "") -> None:
     """Print the table."""
     titles = "law", "units", "missed", "contradicted", "in silence", "limits", "width", "ln e", "headline", "runs"
@@ -159,4 +189,6 @@ def main(logs: int = 200, confidence: float = 0.95, laws: str = ",".join(LAWS), 
 
 
 if __name__ == "__main__":
-    main(*(kind(given) for kind, given in zip((int, float, str, str), sys.argv[1:], strict=False)))
+    is_right = sys.argv[1:2] == ["right"]
+    given_words = zip((int, float, str, str), sys.argv[1 + is_right :], strict=False)
+    (right_models if is_right else main)(*(kind(given) for kind, given in given_words))
