@@ -13,7 +13,7 @@ Pearson at 99 %. "ln e": the median of -ln p.
 "Headline": the share of logs whose certificate beside whole runs has a bracket that does not hold the true risk, "*" if
 that is more than 5 % by its lower limit, and "runs" how wide the bracket of whole runs is over a normal interval.
 
-Right models are case studies, and tables that have the rows of one; logs have 100 runs of 25 steps under random choices.
+Right models are case studies, and tables that have the rows of one; logs are 100 runs of 25 steps, choices at random.
 """
 
 from __future__ import annotations

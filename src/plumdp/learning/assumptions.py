@@ -266,8 +266,9 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
             yield Assumption(_UNCONFOUNDED.format(of), brief="no unmeasured confounding")
         complete = Assumption(_COMPLETE.format(" or its reward" if has_rewards else ""))
         notable = () if report is None else report.censored_runs.notable()
-        known = "; ".join([ends] * bool(n_censored and not is_said) + ([told(notable)] if notable else []))
-        yield complete.noting(known)
+        cut = told(notable) if notable else ""
+        known = "; ".join(filter(None, [ends * bool(n_censored and not is_said), cut]))
+        yield Assumption(complete.noting(known), brief=complete.noting(cut))
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
     if n_copies:
