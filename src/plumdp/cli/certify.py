@@ -16,7 +16,6 @@ from plumdp.base.vocabulary import EXIT_CODES, Relaxation, Status
 from plumdp.cli.inputs import (
     each_model,
     learn,
-    learn_from,
     load_objective,
     load_objectives,
     load_questions,
@@ -260,9 +259,7 @@ def improvement(given: Options) -> int:
 
     read, objectives = load_objectives(given)
     baseline = load_policy(str(given.against), read, option="--against")
-    counts = read_data(given, read)
-    questions = with_baseline(objectives, read, baseline, prespecified=given.prespecified)
-    learned = learn_from(given, read, counts, questions)
+    learned = learn(given, read, with_baseline(objectives, read, baseline, prespecified=given.prespecified))
     (name,) = policy_names(str(given.against), words=policy_words(read))
     found = (
         plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
