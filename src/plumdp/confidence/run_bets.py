@@ -39,14 +39,22 @@ _LARGEST = 2.0**60  # that a capital is aimed to grow by
 _LOG_2 = 0.6931471805599453
 
 
-def mean_ends(lower: FloatArray, upper: FloatArray, error: float, planned: float) -> Range:
+def mean_ends(
+    lower: FloatArray,
+    upper: FloatArray,
+    error: float,
+    planned: float,
+    reach: tuple[FloatArray, FloatArray] | None = None,
+) -> Range:
     """Return bounds on the mean of numbers of [0, 1] in the order of their runs, each of which has half of the error.
 
     Number i lies between ``lower[i]`` and ``upper[i]``. ``planned`` is how many runs were pre-specified before there
-    were any, never how many there are: who ends the data would choose the sizes by it.
+    were any, never how many there are: who ends the data would choose the sizes by it. ``reach`` is what the lower ends
+    are at least and the upper ones at most, known before their runs, if that is not 0 and 1.
     """
-    side, least = equal_parts(error, 2), np.zeros(len(lower))
-    mirrored = _lower_end(-upper, least - 1, side, planned, (-1.0, 0.0))
+    side = equal_parts(error, 2)
+    least, most = reach or (np.zeros(len(lower)), np.ones(len(lower)))
+    mirrored = _lower_end(-upper, -most, side, planned, (-1.0, 0.0))
     return _lower_end(lower, least, side, planned, (0.0, 1.0)), -mirrored
 
 

@@ -27,6 +27,8 @@ from plumdp.model.values import RowIndex
 
 Range = tuple[float, float]
 
+_LEAST_SHARE = 0.5  # of the rows of a run; of one with fewer, nothing is known
+
 
 @dataclass(frozen=True, eq=False)
 class Lives:
@@ -54,6 +56,7 @@ class Outcomes:
     is_complete: BoolArray  # (n_runs)
     within: Range
     cap: float | None = None  # the amount that returns beyond it count as, if there may be any
+    reach: tuple[FloatArray, FloatArray] | None = None  # (n_runs): between which they lie instead, if not all are there
     lives: Lives | None = None  # of a probability within some steps, if runs are cut off whatever happens in them
 
     def value(self, share: float, side: int) -> float:
@@ -83,21 +86,46 @@ def outcomes_of(
     """
     require_start(model, runs)
     within = range_of_returns(objective, model, graph, policy, return_range)
+    assert runs.missing is None or counts_torn(objective)
     ends = ends_of(objective, runs, model.graph, out_of_table_of(model))
     choice = choices_of(graph, policy, model, runs, ends)
+    share = np.ones(len(runs)) if runs.missing is None else share_there(objective, runs, ends)
     if isinstance(objective, Reward):
         may_take = taken_somewhere(graph, policy, model)
-        returns = reward_returns(objective, runs, ends, choice, model.graph, may_take)
+        returns = reward_returns(objective, runs, ends, choice, model.graph, may_take, share)
+        returns = returns.where(share >= _LEAST_SHARE, within)
     else:
         assert isinstance(objective, Reach)
         returns = reach_returns(objective, runs, ends)
     _require_within(returns, runs, within, was_given=return_range is not None)
     cap, cut = None, within if runs.cap is None else (max(within[0], -runs.cap), min(within[1], runs.cap))
+    least, most = np.full(len(runs), cut[0]), np.full(len(runs), cut[1])
     if cut != within and cut[0] < cut[1]:
+        torn = np.flatnonzero((share >= _LEAST_SHARE) & (share < 1))  # the limit of a part of a run is farther away
+        least[torn] = np.maximum(within[1] - (within[1] - cut[0]) / share[torn], within[0])
+        most[torn] = np.minimum(within[0] + (cut[1] - within[0]) / share[torn], within[1])
         within, cap = cut, runs.cap
-    lower, upper = scaled(returns.lower, within, down), scaled(returns.upper, within, up)
+    reach = (
+        np.where(least < within[0], _placed(least, within, down), 0.0),
+        np.where(most > within[1], _placed(most, within, up), 1.0),
+    )
+    lower = np.clip(_placed(np.clip(returns.lower, least, within[1]), within, down), reach[0], 1.0)
+    upper = np.clip(_placed(np.clip(returns.upper, within[0], most), within, up), 0.0, reach[1])
     lives = _lives(objective, model, runs, ends) if cap is None else None
-    return Outcomes(lower, upper, returns.is_complete, within, cap, lives)
+    return Outcomes(lower, upper, returns.is_complete, within, cap, reach, lives)
+
+
+def counts_torn(objective: Objective) -> bool:
+    """Return whether runs count of which rows are missing: if each of so many steps counts alike."""
+    return isinstance(objective, Reward) and objective.target is None and objective.discount is None
+
+
+def share_there(objective: Objective, runs: WholeRuns, ends: ReturnEnds) -> FloatArray:
+    """Return the share that is there of the rows after the first one of each run, up to its end."""
+    assert objective.n_steps is not None
+    all_rows = np.minimum(runs.time[ends.row], objective.n_steps) - 1
+    there = ends.row - runs.first[:-1] - 1
+    return np.where(all_rows > 0, there / np.maximum(all_rows, 1), 1.0)
 
 
 def _lives(objective: Objective, model: ParametricMDP, runs: WholeRuns, ends: ReturnEnds) -> Lives | None:
@@ -140,12 +168,14 @@ def range_of_returns(
 
 def scaled(values: FloatArray, within: Range, rounded: Callable[..., FloatArray]) -> FloatArray:
     """Return values between 0 and 1 instead of those in a range, rounded outward."""
+    return np.clip(_placed(np.clip(values, *within), within, rounded), 0.0, 1.0)
+
+
+def _placed(values: FloatArray, within: Range, rounded: Callable[..., FloatArray]) -> FloatArray:
+    """Return values as they lie to a range, whose ends are 0 and 1, rounded outward."""
     low, high = within
-    clipped = np.clip(values, low, high)
-    if within == (0.0, 1.0):
-        return clipped
     width = high - low
-    return np.asarray(np.clip(rounded((clipped - low) / width, (np.abs(clipped) + abs(low)) / width), 0.0, 1.0))
+    return values if within == (0.0, 1.0) else rounded((values - low) / width, (np.abs(values) + abs(low)) / width)
 
 
 def _require_within(returns: Returns, runs: WholeRuns, within: Range, *, was_given: bool) -> None:
@@ -168,6 +198,11 @@ class Returns:
     lower: FloatArray  # (n_runs)
     upper: FloatArray  # (n_runs)
     is_complete: BoolArray  # (n_runs)
+
+    def where(self, is_known: BoolArray, within: Range) -> Returns:
+        """Return the same of some runs; of the others nothing is known."""
+        ends = (np.where(is_known, each, end) for each, end in zip((self.lower, self.upper), within, strict=True))
+        return Returns(*ends, self.is_complete & is_known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,15 +246,24 @@ def reach_returns(objective: Reach, runs: WholeRuns, ends: ReturnEnds) -> Return
 
 
 def reward_returns(
-    objective: Reward, runs: WholeRuns, ends: ReturnEnds, choice: Indices, graph: Graph, may_take: BoolArray
+    objective: Reward,
+    runs: WholeRuns,
+    ends: ReturnEnds,
+    choice: Indices,
+    graph: Graph,
+    may_take: BoolArray,
+    share: FloatArray | None = None,
 ) -> Returns:
     """Return bounds on the sums of rewards, given the choice of each row before the end of its run, and -1 elsewhere.
 
-    A term passes as many roundings as its power of the discount has factors, and a sum as many as it has terms.
+    Rows after the first one also count for those that are missing: of all of them, ``share`` is there. A term passes as
+    many roundings as its power of the discount has factors, and a sum as many as it has terms.
     """
     reward, time, run = objective.terms(graph).reward, runs.time, runs.run
     counted = np.flatnonzero(choice >= 0)
     terms = reward[choice[counted]] * float(objective.discount or 1) ** time[counted]
+    if share is not None:
+        terms /= np.where(time[counted] > 0, np.maximum(share, _LEAST_SHARE)[run[counted]], 1.0)
     total, size = (np.bincount(run[counted], each, len(runs)) for each in (terms, np.abs(terms)))
     later = _weight_from(objective, time[ends.row])
     rest = [np.zeros(len(runs)), np.zeros(len(runs))]

@@ -43,6 +43,7 @@ class WholeRuns:
     task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
     censoring: Censoring | None = None  # why runs end early, if somebody said so
     rests_on: tuple[str, ...] = ()  # what is assumed of runs that were left out, in words
+    missing: Indices | None = None  # (n_rows): rows of the run that are missing before each, if any is
     arms: tuple[str, ...] = ()  # that were chosen of these, in this order
 
     def __repr__(self) -> str:
@@ -63,8 +64,27 @@ class WholeRuns:
 
     @property
     def time(self) -> Indices:
-        """The number of steps before each row."""
-        return np.arange(len(self.state)) - self.first[self.run]
+        """The number of steps before each row, with those whose rows are missing."""
+        place = np.arange(len(self.state)) - self.first[self.run]
+        return place if self.missing is None else self.missing + place
+
+    def complete(self) -> WholeRuns:
+        """Return the runs in which no row is missing, as if that had nothing to do with how they went."""
+        if self.missing is None:
+            return self
+        is_kept = self.missing[self.first[1:] - 1] == 0
+        n_left = int((~is_kept).sum())
+        left = f"that a row is missing in {n_left:,} of {number_of(len(self), 'run')}, which are left out,"
+        said = (*self.rests_on, f"{left} has nothing to do with how these runs went")
+        return replace(self._with(np.flatnonzero(is_kept)), missing=None, rests_on=said)
+
+    def _with(self, keep: Indices) -> WholeRuns:
+        """Return some runs, which are about these arms as before."""
+        chosen: dict[str, Any] = {name: getattr(self, name)[np.isin(self.run, keep)] for name in _OF_ROWS}
+        of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
+        chosen |= {name: None if each is None else each[keep] for name, each in of_runs.items()}
+        chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
+        return replace(self, **chosen)
 
     def of(self, *arms: str) -> WholeRuns:
         """Return the runs of some arms; where arms are compared, the first is compared to the second."""
@@ -74,19 +94,15 @@ class WholeRuns:
         unknown = [each for each in arms if each not in there]
         if unknown or not arms:
             raise DataError(f"{', '.join(unknown) or 'no arm'}: choose arms of {listing(there)}")
-        keep, n_all = np.flatnonzero(np.isin(self.arm, arms)), len(there)
-        chosen: dict[str, Any] = {name: getattr(self, name)[np.isin(self.run, keep)] for name in _OF_ROWS}
-        of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
-        chosen |= {name: None if each is None else each[keep] for name, each in of_runs.items()}
-        chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
+        chosen, n_all = self._with(np.flatnonzero(np.isin(self.arm, arms))), len(there)
         if (n_all, len(arms)) != (2, 2):
             if self.chance is not None and any(np.ptp(self.chance[self.arm == each]) > ROUNDED for each in there):
                 raise DataError(
                     "arms were drawn with a chance that differs from run to run, so that the runs of one arm are not "
                     "like all runs: ask about both arms of a log that has two, the other one as the policy against"
                 )
-            chosen["chance"] = None  # among these arms it would be another one, which nobody wrote down
-        return replace(self, **chosen, arms=arms)
+            chosen = replace(chosen, chance=None)  # among these arms it would be another one, which nobody wrote down
+        return replace(chosen, arms=arms)
 
     def place(self, row: int) -> str:
         """Return the name of the run and the step of a row, for messages."""

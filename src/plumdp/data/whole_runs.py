@@ -41,6 +41,7 @@ from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import Codes, shown
 
 _RUN, _NUMBER, _CHANCE = "rank of the run", "number of the run", "chance of the run"  # no variable is called so
+_FEW = 0.1  # of all runs, up to which those that have no row in the first period are left out
 
 
 def read_whole_runs(
@@ -61,7 +62,8 @@ def read_whole_runs(
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "out_of_table". Runs in which a step is missing are refused, or left out if
-    ``on_unmatched`` is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates.
+    ``on_unmatched`` is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates, and
+    then such runs are kept with a row for each step that is there.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def read_whole_runs(
     steps
         As in ``read_log``.
     on_unmatched
-        Whether runs in which a step is missing are refused, or left out ("report").
+        Whether runs in which a step is missing are refused, or kept or left out ("report").
     censoring
         "independent" says that when runs are censored has nothing to do with anything that happens in them. The
         probability to reach states within some steps is then that of a life table, if ``expected`` is given.
@@ -136,8 +138,9 @@ def read_whole_runs(
         left_out = others_of(log.part)
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
+    may_be_torn = has_periods and not of_runs and on_unmatched == "report"
     if on_unmatched == "report":
-        block, said = _without_gaps(block)
+        block, said = _without_gaps(block, may_be_torn=may_be_torn)
         left_out = (*left_out, *said)
     rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
@@ -145,7 +148,7 @@ def read_whole_runs(
     has_order = block[EPISODE].dtype.kind == "M" or not np.isnan(block[_NUMBER]).any()
     if expected is not None and not has_order:
         raise DataError(Option("expected", expected), ": runs need an order; number them as they were made: 1, 2, 3, …")
-    only_ordered = _require_all_steps(rows)
+    only_ordered = _require_all_steps(rows, may_be_torn=may_be_torn)
     state = _states(rows, matcher, model, state_columns(model.graph))
     action = matcher.find_actions(block)
     if mapping is not given:  # of a chain, whose log names no actions
@@ -163,6 +166,9 @@ def read_whole_runs(
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
     values |= {"began_together": has_periods and not only_ordered}  # or it would have been refused
     values |= {"return_range": return_range, "censoring": censoring}
+    if may_be_torn and not only_ordered:
+        late = (made.label - made.label[made.first[made.run]]).astype(np.int64) - made.time
+        values |= {"missing": late if late.any() else None}
     return replace(made, expected=expected, rests_on=left_out, **values)
 
 
@@ -225,21 +231,29 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
     return columns_of(log.connection.execute(f"{numbered} ORDER BY {order}, {quoted(STEP)}"))
 
 
-def _without_gaps(block: Block) -> tuple[Block, tuple[str, ...]]:
-    """Return the rows of runs in which no row is missing, and what is assumed of the others, in words."""
-    follows, apart = np.diff(block[_RUN]) == 0, np.diff(block[STEP])
+def _without_gaps(block: Block, *, may_be_torn: bool) -> tuple[Block, tuple[str, ...]]:
+    """Return the rows of runs in which no row is missing, and what is assumed of the others, in words.
+
+    If runs may be torn, those alone are left out whose first row is missing, if they are but a few.
+    """
+    run, step = block[_RUN], block[STEP]
+    follows, apart = np.diff(run) == 0, np.diff(step)
     is_gap = follows & (apart > 1)
     if np.array_equal(is_gap, follows):  # steps only put the rows in order
         return block, ()
-    torn = np.unique(block[_RUN][1:][is_gap])
-    kept = ~np.isin(block[_RUN], torn)
-    left = f"that a row is missing in {len(torn):,} of {number_of(len(np.unique(block[_RUN])), 'run')}"
-    said = (f"{left}, which are left out, has nothing to do with how these runs went",) if len(torn) else ()
+    first = np.flatnonzero(np.diff(run, prepend=-1))
+    left, what = np.unique(run[1:][is_gap]), "a row"
+    if may_be_torn:
+        left, what = run[first][step[first] > step.min()], "the first row"
+        left = left if len(left) <= _FEW * len(first) else left[:0]
+    kept = ~np.isin(run, left)
+    n = f"that {what} is missing in {len(left):,} of {number_of(len(first), 'run')}"
+    said = (f"{n}, which are left out, has nothing to do with how these runs went",) if len(left) else ()
     return {name: values[kept] for name, values in block.items()}, said
 
 
-def _require_all_steps(rows: _OrderedRows) -> bool:
-    """Refuse steps that come twice or are missing; return whether steps only order the rows, so that none shows."""
+def _require_all_steps(rows: _OrderedRows, *, may_be_torn: bool) -> bool:
+    """Refuse steps that come twice, or are missing; return whether steps only order the rows, so that none shows."""
     step = rows.block[STEP]
     apart = np.diff(step)[rows.follows]
     behind = np.flatnonzero(rows.follows) + 1
@@ -248,7 +262,7 @@ def _require_all_steps(rows: _OrderedRows) -> bool:
     is_gap = apart != 1
     if is_gap.all():
         return len(apart) > 0
-    if is_gap.any():
+    if is_gap.any() and not may_be_torn:
         raise DataError(f"{rows.place(int(behind[np.argmax(is_gap)]))}: the row of the step before is missing")
     begins = step[rows.first]
     if (begins != begins.min()).any():

@@ -186,6 +186,11 @@ _TOGETHER = (
     "there are; nor did it decide by which names they are sorted"
 )
 
+_TORN = (
+    "which rows of runs are missing has nothing to do with what happened in them, and each row after the first is as "
+    "likely to be missing as any other"
+)
+
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective, ground: Ground) -> Iterator[str]:
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
@@ -194,6 +199,9 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
         yield f"you pre-specified {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
     if runs.has_fixed_number:
         yield _TOGETHER
+    if runs.missing is not None:
+        torn = number_of(int((runs.missing[runs.first[1:] - 1] > 0).sum()), "run")
+        yield Assumption(f"{_TORN} ({torn}, whose other rows count for those that are missing)", brief=_TORN)
     begins = runs.label[runs.first[:-1]]
     is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
     if is_late.any() and not runs.has_fixed_number:

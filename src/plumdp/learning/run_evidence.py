@@ -24,7 +24,7 @@ from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_
 from plumdp.confidence.sets import Counted, Evidence
 from plumdp.data.log import Log
 from plumdp.data.practice import known_policy
-from plumdp.data.returns import Outcomes, Range, outcomes_of, range_of_returns
+from plumdp.data.returns import Outcomes, Range, counts_torn, outcomes_of, range_of_returns
 from plumdp.data.run_record import ROUNDED, NoRuns, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.run_ends import RunEnds, silent
@@ -106,12 +106,41 @@ def _of_practice(question: Question, given: Counted, error: float) -> RunEnds:
     if isinstance(question.runs, WhyNot):
         return silent(question, (subject,), question.runs.reason, **about)
     followed = normalised(graph, np.ones(graph.n_choices))  # every action is one that practice may take
+    if why := _missed_after(question.runs, given):
+        return silent(question, (subject,), why, **about)
     try:
         said = (_ONLY if is_chain else _DONE, _ASKED)
         (found,) = _bounds(question, given.model, question.runs, [subject], [followed], error, said, **about)
     except (DataError, ModelError) as problem:
         return silent(question, (subject,), str(problem), **about)
     return found
+
+
+def _missed_after(runs: WholeRuns, given: Counted) -> str:
+    """Return in words that rows are missing more often after some states or actions than after others, if they are.
+
+    If each row is missing with one chance, whatever came before, the probability of what is missing under two chances,
+    averaged over them, divided by the largest under one, has a mean of at most one. Contents never raise a claim here.
+    """
+    if runs.missing is None:
+        return ""
+    from scipy.special import betaln, xlogy
+
+    row = np.flatnonzero(np.diff(runs.run) == 0)
+    is_gap = runs.missing[row + 1] > runs.missing[row]
+    n_all, k_all = len(row), int(is_gap.sum())
+    group = np.concatenate([runs.state[row], runs.state.max() + 1 + runs.action[row]])
+    values, of = np.unique(group, return_inverse=True)
+    n, k = np.bincount(of), np.bincount(of, np.tile(is_gap, 2))
+    two = betaln(k + 0.5, n - k + 0.5) + betaln(k_all - k + 0.5, n_all - n - k_all + k + 0.5) - 2 * np.log(np.pi)
+    one = xlogy(k_all, k_all / n_all) + xlogy(n_all - k_all, 1 - k_all / n_all)
+    if np.logaddexp.reduce(two - one) < np.log(len(values) / given.error):
+        return ""
+    worst, graph = int(np.argmax(np.where(k * n_all > k_all * n, two, -inf))), given.model.graph
+    code = int(values[worst] - runs.state.max() - 1)
+    after = f"the action {graph.action_names[code]!r}" if code >= 0 else f"({graph.describe_state(int(values[worst]))})"
+    shares = f"{k[worst] / n[worst]:.2g}", f"{(k_all - k[worst]) / (n_all - n[worst]):.2g}"
+    return f"the next row is missing after {shares[0]} of the rows with {after}, and after {shares[1]} of the others"
 
 
 def _bounds(
@@ -128,6 +157,7 @@ def _bounds(
     """Return bounds on the value of each policy, and on their difference; runs took actions of what they followed."""
     refuse({Trait.RUNS} | model.traits & {Trait.LEARNED_REWARDS})
     objective, graph = _on_model(question, model), question.model.graph
+    runs = runs if counts_torn(objective) else runs.complete()
     undrawn = replace(runs, chance=None)  # each arm is weighted, or joined with the other one, below
     parts = [undrawn.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
     made = [
@@ -200,10 +230,12 @@ def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs is known beforehand."""
     expected = len(runs) if runs.has_fixed_number else runs.expected
     if expected is None:
-        return mean_bounds(Tally.of(made.lower), Tally.of(made.upper), error)
+        low, high = made.reach or (np.zeros(len(runs)), np.ones(len(runs)))
+        ends = np.where(low < 0, 0.0, made.lower), np.where(high > 1, 1.0, made.upper)
+        return mean_bounds(*map(Tally.of, ends), error)
     if made.lives is not None:
         return risk_ends(made.lives, error, expected / n_arms)
-    return mean_ends(made.lower, made.upper, error, expected / n_arms)  # whichever arms came
+    return mean_ends(made.lower, made.upper, error, expected / n_arms, made.reach)  # whichever arms came
 
 
 def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
