@@ -7,12 +7,14 @@ prints and saves what is certified, and returns the exit code.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.progress import tell
 from plumdp.base.vocabulary import EXIT_CODES, Relaxation, Status
+from plumdp.cli.errors import where_given
 from plumdp.cli.inputs import (
     each_model,
     learn,
@@ -43,6 +45,7 @@ from plumdp.cli.results import (
     worst_code,
 )
 from plumdp.cli.sources import load_policy, policy_names, policy_words
+from plumdp.model.question import PRACTICE
 from plumdp.result.show import shown
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
 
 def certify(given: Options) -> int:
     """Answer the question for every model of a range; print and save the results."""
+    if where_given("prespecified") != "--prespecified" and not _is_own_rule(given):
+        given = replace(given, prespecified=False)
     _require_one_thing(given)
     if given.by and "=" not in given.by:
         return units(given)
@@ -83,6 +88,12 @@ def certify(given: Options) -> int:
     finally:  # also if nobody reads on, as after head
         write_results(given, learned[0][0], [result.saved for result in results])
     return exit_code(results)
+
+
+def _is_own_rule(given: Options) -> bool:
+    """Return whether the policies are rules of people, of which a file may say that data did not choose them."""
+    texts = [each for each in (given.policy, given.against) if each not in (None, PRACTICE)]
+    return bool(texts) and all(".py" in each or not Path(each).exists() for each in map(str, texts))
 
 
 def _require_one_thing(given: Options) -> None:

@@ -191,6 +191,8 @@ def start(given: Options) -> int:
             keep_going=True,
             steps=found.steps,
             censoring=found.censoring,
+            sampling=found.sampling,
+            run_cap=found.run_cap or None,
         )
     )
     if given.output is not None and code in (0, 1, 4):

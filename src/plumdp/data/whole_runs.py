@@ -41,7 +41,7 @@ from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import Codes, shown
 
 _RUN, _NUMBER, _CHANCE = "rank of the run", "number of the run", "chance of the run"  # no variable is called so
-_FEW = 0.1  # of all runs, up to which those that have no row in the first period are left out
+FEW_LATE = 0.1  # of all runs, up to which those that have no row in the first period are left out
 
 
 def read_whole_runs(
@@ -245,7 +245,7 @@ def _without_gaps(block: Block, *, may_be_torn: bool) -> tuple[Block, tuple[str,
     left, what = np.unique(run[1:][is_gap]), "a row"
     if may_be_torn:
         left, what = run[first][step[first] > step.min()], "the first row"
-        left = left if len(left) <= _FEW * len(first) else left[:0]
+        left = left if len(left) <= FEW_LATE * len(first) else left[:0]
     kept = ~np.isin(run, left)
     n = f"that {what} is missing in {len(left):,} of {number_of(len(first), 'run')}"
     said = (f"{n}, which are left out, has nothing to do with how these runs went",) if len(left) else ()

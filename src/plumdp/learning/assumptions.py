@@ -183,7 +183,7 @@ def assumptions_of_data(
 
 _TOGETHER = (
     "every run began with its first row, all of them in one period, so that nothing that came of them decided how many "
-    "there are; nor did it decide by which names they are sorted"
+    "there are; nor did it decide by which names they are sorted, or when the log ends"
 )
 
 _TORN = (

@@ -633,6 +633,11 @@ class FirstRunsLook:
         return " and ".join(parts)
 
 
+def period_of(pace: str, step: str) -> str:
+    """Return the first day of the period of the calendar that a date is in, as SQL."""
+    return f"date_trunc('{_PERIODS[pace][0]}', {moment_of(step)})"
+
+
 def _named(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {in_line(str(value))}" for name, value in values.items())
 

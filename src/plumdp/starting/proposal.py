@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, visible
-from plumdp.base.vocabulary import Censoring, Order, Remembered
+from plumdp.base.vocabulary import Censoring, Order, Remembered, Sampling
 from plumdp.data.columns import named
 from plumdp.data.log import Log
 from plumdp.data.log_models import action_name, model_from_log
@@ -56,6 +56,7 @@ class Start:
     steps: str | None = None
     censoring: Censoring | None = None
     order: Order | None = None  # what came first, if it is known
+    sampling: Sampling = "adaptive"  # "trajectories" if all runs began together
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
     closed: bool = False  # whether there are no other states than those of the first runs
@@ -131,6 +132,7 @@ class Start:
             steps=self.steps,
             censoring=self.censoring,
             order=self.order,
+            sampling=self.sampling,
             on_unmatched="report",
             known=self.known,
         ).capped(self.run_cap or None)
@@ -142,6 +144,11 @@ class Start:
             return f'R{{"{kind}"}}{self._best("min" if kind == "cost" else "max")} [ C<={self.within} ]'
         bound = "" if self._has_choice else f"<={self.within}"  # a chain surely ends at last
         return f'P{self._best("max")} [ F{bound} "goal" ]' if self.goal else ""
+
+    @property
+    def is_prespecified(self) -> bool:
+        """Whether the number of runs was fixed before they had outcomes, so that bets are placed."""
+        return self.sampling == "trajectories"
 
     @property
     def _has_choice(self) -> bool:
@@ -252,6 +259,7 @@ class Start:
             "known": [*self.known],
             "censoring": self.censoring or "",
             "order": self.order or "",
+            "sampling": self.sampling if self.is_prespecified else "",
             "keep-going": True,
             "table": [f"{name}={value}" for name, value in self.table.items()],
             "goal": self.goal,
@@ -261,8 +269,11 @@ class Start:
         meant: dict[str, Any] = {key: value for key, value in named.items() if value}
         lines = [f"{key} = {_toml(value)}" for key, value in meant.items()]
         if self.objective:
-            meant["certify"] = {"property": [self.objective]}
-            lines += ["", "[certify]", f"property = {_toml([self.objective])}"]
+            own: dict[str, Any] = {"property": [self.objective]} | (
+                {"prespecified": True} if self.is_prespecified else {}
+            )
+            meant["certify"] = own
+            lines += ["", "[certify]", *(f"{key} = {_toml(value)}" for key, value in own.items())]
         said = visible("\n".join([command, *(f"{label}: {words}" for label, words in self.facts)]))
         text = "\n".join([*(f"# {line}" for line in said.split("\n")), "", *lines, ""])
         with suppress(tomllib.TOMLDecodeError):

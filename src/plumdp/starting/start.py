@@ -19,8 +19,9 @@ from plumdp.data.open_logs import files_of
 from plumdp.data.raw_logs import RawLog, as_raw, raw_log
 from plumdp.data.remembering import MEANS, VARIABLES
 from plumdp.data.text_formats import TextFormat
+from plumdp.data.whole_runs import FEW_LATE
 from plumdp.model.text import listing, number_of
-from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
+from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook, period_of
 from plumdp.starting.proposal import Start
 from plumdp.starting.roles import (
     FEW_RUNS,
@@ -166,7 +167,9 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
-    own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found))
+    if made["steps"] and order is None and _began_together(raw, run, step, made["steps"]):
+        found = replace(found, sampling="trajectories")
+    own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found), *_facts_of_number(found))
     found = _with_states(replace(found, facts=(*facts, *own)))
     differs = found.memory if run and step else ""
     return replace(found, facts=(*found.facts, ("memory", differs))) if differs else found
@@ -188,6 +191,27 @@ def _facts_of_runs(found: Start) -> list[tuple[str, str]]:
         f"where whole runs are asked, a {found.reward[0]} of a run above {cap} counts as {cap}, half more than any of "
     )
     return [("cap", f"{said}the first {found.first:,} has (or another run-cap)")] if found.run_cap else []
+
+
+def _began_together(raw: RawLog, run: str, step: str, pace: str) -> bool:
+    """Return whether all runs, but for a few whose first row is missing, have a row in the period of the first one."""
+    with look_at(raw) as look:
+        began = f"SELECT min({period_of(pace, step)}) AS began FROM {{rows}} GROUP BY {quoted(run)}"
+        first = f"SELECT began, min(began) OVER () AS first FROM ({began}) WHERE began NOTNULL"
+        ((share,),) = look.rows(f"SELECT avg((began = first)::INTEGER) FROM ({first})")
+    return bool(share is not None and share >= 1 - FEW_LATE)
+
+
+def _facts_of_number(found: Start) -> list[tuple[str, str]]:
+    """Return what is assumed where the number of runs is that of those that began together."""
+    if not found.is_prespecified:
+        return []
+    together = (
+        "all runs began in one period, so that no outcome decided how many there are; that runs are independent and "
+        "under one policy, and that no outcome decided how they are named or when the log ends (or: no sampling)"
+    )
+    chosen = "a rule of your own was not chosen by looking at the runs that are evidence (or: no prespecified)"
+    return [("assumed", together), ("assumed", chosen)]
 
 
 def _facts_of_prices(found: Start) -> list[tuple[str, str]]:
