@@ -298,10 +298,12 @@ def priced_log(noise=0.0):
 def test_start_proposes_a_cap_from_the_first_runs_and_fixes_it_before_the_others():
     log = priced_log()
     found = pl.start(log, cost="cost")
-    first = log[log.machine <= found.first].groupby("machine").cost.sum().max()
+    others = found.log.read_runs(found.model).names
+    first = log[~log.machine.isin(others)].groupby("machine").cost.sum().max()
+    assert len(others) == 100 - found.first
     assert 1.5 * first <= found.run_cap <= 1.5 * first * 1.1
     assert ("cap" in dict(found.facts)) == bool(found.run_cap)
-    late = log.assign(cost=log.cost * np.where(log.machine > found.first, 10, 1))  # others say nothing about it
+    late = log.assign(cost=log.cost * np.where(log.machine.isin(others), 10, 1))  # others say nothing about it
     assert pl.start(late, cost="cost").run_cap == found.run_cap
     runs = found.log.read_runs(found.model)
     assert runs.cap == found.run_cap
@@ -379,9 +381,9 @@ def test_a_file_says_that_data_did_not_choose_the_rules_of_people_alone(tmp_path
 
 @pytest.mark.slow
 def test_logs_that_are_sorted_by_how_runs_went_prove_nothing_that_is_false():
-    """Rows in the order of what runs cost say nothing to runs without numbers; numbers by cost contradict the model.
+    """Neither the order of rows nor the names of runs that began together decide which make the table, or come first.
 
-    With 200 machines and six weeks they do not always, and what is left is the premise that is printed.
+    Rows of such names that are counted change over time, which the test of the model sees.
     """
     for seed in range(size(3, 20)):
         log = log_of(400, np.random.default_rng([seed, 10]), steps=20)
@@ -401,7 +403,8 @@ def test_logs_that_are_sorted_by_how_runs_went_prove_nothing_that_is_false():
             answers.append(pl.difference(learned, ASKED, rule, "practice"))
         plain, by_rows, by_name = answers
         assert (plain.lower, plain.upper) == (by_rows.lower, by_rows.upper)
-        assert not by_name.is_claim
+        truth = value("rule") - value("practice")
+        assert not by_name.is_claim or by_name.lower <= truth <= by_name.upper
 
 
 @pytest.mark.slow

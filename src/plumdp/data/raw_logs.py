@@ -41,9 +41,9 @@ def first_runs_sql(part: FirstRuns, table: str) -> str:
     runs = f"SELECT run, min(began) AS began, min(place) AS place, {number} AS number FROM ({rows}) GROUP BY run"
     numbers = "CASE WHEN bool_and(number NOTNULL) OVER () THEN number END"
     named = f"SELECT *, {numbers} AS in_order FROM ({runs}) WHERE run NOTNULL"
-    # of runs that began together and have no numbers, an order of rows that outcomes may have made decides nothing
+    # of runs that began together, names and an order of rows that outcomes may have made decide nothing
     drawn = "CASE WHEN began NOTNULL THEN md5(CAST(run AS VARCHAR)) END"
-    return f"SELECT run FROM ({named}) ORDER BY began NULLS LAST, in_order, {drawn}, place LIMIT {part.n}"
+    return f"SELECT run FROM ({named}) ORDER BY began NULLS LAST, {drawn}, in_order, place LIMIT {part.n}"
 
 
 def unit_sql(by: str) -> str:
@@ -81,8 +81,8 @@ class RawLog:
     def first(self, n: int, *, run: str, step: str = "") -> RawLog:
         """Return the first n runs: those that began first, if the column ``step`` has dates.
 
-        Otherwise runs with numbers come in the order of their numbers, and others as they appear in the log. Names of
-        runs that began at the same date are put in an order that says nothing of them, that of their hashes. Without
+        Runs that began at the same date come in the order of hashes of their names, which says nothing of how they
+        went. Without dates, runs with numbers come in their order, and others as they appear in the log. Without
         the name of a column, the first n rows are meant.
         """
         if not n > 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from math import inf, nextafter
 from typing import Any
 
@@ -228,6 +229,10 @@ def _on_model(question: Question, model: ParametricMDP) -> Objective:
 
 def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs is known beforehand."""
+    if runs.has_fixed_number:  # then any order will do that outcomes did not make, as they may have made the names
+        place = np.argsort([blake2b(str(name).encode()).digest() for name in runs.names], kind="stable")
+        reach = None if made.reach is None else (made.reach[0][place], made.reach[1][place])
+        made = replace(made, lower=made.lower[place], upper=made.upper[place], reach=reach)
     expected = len(runs) if runs.has_fixed_number else runs.expected
     if expected is None:
         low, high = made.reach or (np.zeros(len(runs)), np.ones(len(runs)))
