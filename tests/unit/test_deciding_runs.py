@@ -129,6 +129,11 @@ def test_runs_of_a_table_are_predicted_by_the_root_of_their_number():
     assert more.predictions["the same within the margin"].runs == pytest.approx(
         400 * ((width / target) ** 2 - 1), rel=0.02
     )
+    (verdict,) = {"better", "worse"} & {*more.predictions}
+    far = more.gain - unknown.lower if verdict == "better" else unknown.upper - more.gain
+    half = (unknown.approximate[1] - unknown.approximate[0]) / 2  # one end alone has to come near the estimate
+    wanted = 400 * (((far + half) / abs(more.gain)) ** 2 - 1)
+    assert more.predictions[verdict].runs == pytest.approx(wanted, rel=0.02)
 
 
 def test_the_smallest_number_of_runs_comes_first_and_two_may_be_equal():

@@ -8,7 +8,7 @@ that are fixed by earlier runs, the factors
     of q too large:   1 - s                   if it happens,  1 + s (e^q - 1)       if not
 
 have mean one at the true q. A run that is at risk has one past alone, so that they may be multiplied along it, whatever
-else happens in the run; and over runs (Statement R5 of the page on whole runs). The logarithms of both products are
+else happens in the run; and over runs (Statement R7 of the page on whole runs). The logarithms of both products are
 convex in q: their least and largest Σ q have a dual bound with one multiplier, which needs no bounds of single steps.
 """
 

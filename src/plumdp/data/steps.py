@@ -15,6 +15,7 @@ from plumdp.data.columns import (
     ACTION,
     GAP,
     KNOWN,
+    MOMENT,
     N_RUNS,
     NEXT_AFTER,
     PARTIAL,
@@ -327,7 +328,7 @@ class LogSteps:
     def last_states_sql(self, *, once: bool) -> str:
         """Return the query for the last states of runs, perhaps by unit; nothing if no order of steps is known."""
         columns, is_runs = self.expressions, self.form == "trajectories"
-        write = partial(_ends_sql, n_last=int(is_runs), once=once)
+        write = partial(_ends_sql, n_last=int(is_runs), once=once, by_period=MOMENT in self.columns)
         if self.is_followed:
             shown = state_columns(self.graph) if is_runs else next_columns(self.graph)
             named = {"own": self.own_sql} | dict(zip(state_columns(self.graph), map(quoted, shown), strict=True))
@@ -564,12 +565,16 @@ def _sorted_by(run: str, kind: str) -> str:
     return f"{{'place': TRY_CAST({run} AS DOUBLE), 'run': {run}}}" if kind == "VARCHAR" else run
 
 
-def _ends_sql(state: Mapping[str, str], run: str, step: str, table: str, *, n_last: int, once: bool) -> str:
+def _ends_sql(
+    state: Mapping[str, str], run: str, step: str, table: str, *, n_last: int, once: bool, by_period: bool
+) -> str:
     """Return the query for the last states of runs and their numbers of steps, in DuckDB's words.
 
-    ``n_last`` is 1 if the last row of a run is no step, and ``once`` says that several rows may be of one step.
+    ``n_last`` is 1 if the last row of a run is no step, and ``once`` says that several rows may be of one step. Steps
+    that are periods count if their row is missing, too.
     """
     n = f"count(DISTINCT {step})" if once else "count(*)"
+    n = f"CAST(max({step}) - min({step}) + 1 AS BIGINT)" if by_period else n
     last = ", ".join(f"max_by({value}, {step}) AS {quoted(name)}" for name, value in state.items())
     where = f"WHERE {run} IS NOT NULL AND {step} IS NOT NULL GROUP BY {run}"
     runs = f"SELECT least({n} - {n_last}, {MOST}) AS {quoted(LENGTH)}, {last} FROM {table} {where}"

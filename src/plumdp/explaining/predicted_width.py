@@ -191,7 +191,8 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     """Return the predicted number of further runs like these that decide which of two policies is better.
 
     For each verdict that is not known yet and is right at the estimate, they make the bounds on the difference closer
-    to each other than the estimate is to where the verdict would be wrong, so fewer runs will often do.
+    to each other than the estimate is to where the verdict would be wrong, so fewer runs will often do. In a table, it
+    is one bound that comes so near to the estimate, with half a normal interval to spare.
 
     Parameters
     ----------
@@ -225,6 +226,7 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     if estimate is None:
         return None
     (gain, probability), margin = estimate, difference.margin
+    side = 1 if question.objective.direction == "max" else -1
     n_runs = _n_runs(learned, probability)
     if n_runs is None:
         return None
@@ -233,7 +235,11 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     wanted = {key: width for key, width in room.items() if width > 0 and key not in difference.verdicts}
     width = difference.upper - difference.lower
     if learned.model.counted.is_table or question.model is not learned.model:
-        predictions = {key: _by_root(n_runs, width / target, target) for key, target in wanted.items()}
+        low, high = difference.approximate or (0.0, 0.0)
+        least, most = sorted(side * (end - side * gain) for end in (difference.lower, difference.upper))
+        off = {Standing.BETTER: -least, Standing.NOT_WORSE: -least, Standing.WORSE: most}
+        apart = {key: off[key] + (high - low) / 2 if key in off else width for key in wanted}
+        predictions = {key: _by_root(n_runs, apart[key] / target, target) for key, target in wanted.items()}
     else:
         predictor = Predictor(learned, question, policies[0], learned.table, width, rival=policies[1])
         expected = learned.counts.visits[learned.model.graph.choice_of_transition()] / n_runs

@@ -120,7 +120,7 @@ class FirstRunsLook:
         closed = self._closed(chosen)
         cut = self._censoring(acting, in_log)
         if in_log or not found_end:
-            self._note_ends(in_log)
+            self._note_ends(in_log, steps)
         begins = self._initial(chosen, initial)
         length = 1
         if self._order:
@@ -572,12 +572,16 @@ class FirstRunsLook:
         self._facts.append(("assumed", f"{ends} do with it; if that is wrong, so is every result"))
         return "unrelated"
 
-    def _note_ends(self, in_log: str) -> None:
+    def _note_ends(self, in_log: str, pace: str | None) -> None:
         """Say in which step many runs stop that are not at an end."""
         if not self._order or self._after:
             return
         is_cut = f"NOT coalesce({self._look.sql('', in_log)}, FALSE)" if in_log else "TRUE"
-        length, last = f"count(*) OVER (PARTITION BY {quoted(self._run)})", f"lead(1) OVER ({self._order}) IS NULL"
+        of_run, last = f"OVER (PARTITION BY {quoted(self._run)})", f"lead(1) OVER ({self._order}) IS NULL"
+        length = f"count(*) {of_run}"
+        if pace is not None:  # a step whose row is missing is one, too
+            began, ended = (f"{end}({period_of(pace, self._step)}) {of_run}" for end in ("min", "max"))
+            length = f"date_diff('{_PERIODS[pace][0]}', {began}, {ended}) + 1"
         rows = f"SELECT least({length} - 1, {MOST}) AS length, {is_cut} AS is_cut, {last} AS is_last FROM {{rows}}"
         found = self._look.rows(f"SELECT length, is_cut, count(*) FROM ({rows}) WHERE is_last GROUP BY ALL")
         if notable := CensoredRuns.of(*map(np.array, zip(*found, strict=True))).notable():
