@@ -138,7 +138,7 @@ def main(seeds: int = 20, n: int = 400) -> None:
                 f"| {size:,} | {'noisy' if noisy else 'price list'} | {rule_:.2f} | {practice:.2f} | {less:.2f} "
                 f"| {width:,.0f} | {normal:,.0f} | {other:,.0f} | {is_in:.0f} | {held:.0f} | {decided:.0f} | {number} |"
             )
-    heads = "pumps, costs, rule, practice, difference, width, normal, bootstrap, inside, bootstrap inside, decided, logs"
+    heads = "pumps, costs, rule, practice, difference, width, normal, bootstrap, inside, its inside, decided, logs"
     print(f"| {heads.replace(', ', ' | ')} |\n|{'---|' * 12}")
     print("\n".join(lines))
 

@@ -328,7 +328,7 @@ class LogSteps:
     def last_states_sql(self, *, once: bool) -> str:
         """Return the query for the last states of runs, perhaps by unit; nothing if no order of steps is known."""
         columns, is_runs = self.expressions, self.form == "trajectories"
-        write = partial(_ends_sql, n_last=int(is_runs), once=once, by_period=MOMENT in self.columns)
+        write = partial(_ends_sql, n_last=int(is_runs), once=once, by_period=self.columns.get(MOMENT) is not None)
         if self.is_followed:
             shown = state_columns(self.graph) if is_runs else next_columns(self.graph)
             named = {"own": self.own_sql} | dict(zip(state_columns(self.graph), map(quoted, shown), strict=True))
