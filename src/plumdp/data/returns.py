@@ -201,8 +201,8 @@ class Returns:
 
     def where(self, is_known: BoolArray, within: Range) -> Returns:
         """Return the same of some runs; of the others nothing is known."""
-        ends = (np.where(is_known, each, end) for each, end in zip((self.lower, self.upper), within, strict=True))
-        return Returns(*ends, self.is_complete & is_known)
+        lower, upper = np.where(is_known, self.lower, within[0]), np.where(is_known, self.upper, within[1])
+        return Returns(lower, upper, self.is_complete & is_known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -236,8 +236,8 @@ def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     expected = len(runs) if runs.has_fixed_number else runs.expected
     if expected is None:
         low, high = made.reach or (np.zeros(len(runs)), np.ones(len(runs)))
-        ends = np.where(low < 0, 0.0, made.lower), np.where(high > 1, 1.0, made.upper)
-        return mean_bounds(*map(Tally.of, ends), error)
+        lower, upper = np.where(low < 0, 0.0, made.lower), np.where(high > 1, 1.0, made.upper)
+        return mean_bounds(Tally.of(lower), Tally.of(upper), error)
     if made.lives is not None:
         return risk_ends(made.lives, error, expected / n_arms)
     return mean_ends(made.lower, made.upper, error, expected / n_arms, made.reach)  # whichever arms came
