@@ -1,7 +1,7 @@
 """Answers to thresholds: the sentence follows from the bracket, and the verdict from the sentence and the question.
 
 An answer that one policy gives follows from its bracket: that it reaches the threshold, or, if the question is about
-all policies or about this one, that it does not. An answer about all policies follows from a bound on all values.
+all policies or about this one, that it does not. Bounds on the values of all policies are not known here.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from .reading import Exact, Part, Rejected, require
 
 _END = r"%(?:\.|; more data may decide it\.)"
-_SENTENCES = (  # of one policy, of one that was found and is not the worst, and of all
+_SENTENCES = (  # of one policy, and of one that was found and is not the worst
     r"(?P<verdict>Yes|No|Inconclusive): "
     r"(?:(?P<found>the recommended policy has)|(?P<given>this policy has)|(?P<alone>the value is)) "
     rf"(?P<side>at least|at most) (?P<number>\S+?)(?: and (?P<side_2>at least|at most) (?P<number_2>\S+?))?, "
     rf"with confidence (?P<confidence>\S+) {_END}",
     r"(?P<verdict>Yes), under (?P<found>the recommended policy): it has (?P<side>at least|at most) (?P<number>\S+?), "
     r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: ask (?P<ask>.+) for all policies\.",
-    r"(?P<verdict>Yes|No|Inconclusive): "
-    rf"(?:the recommended policy has (?P<side>at least|at most) (?P<number>\S+?), and )?"
-    rf"no policy has (?P<more>more|less) than (?P<limit>\S+?), with confidence (?P<confidence>\S+) {_END}",
 )
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
 
@@ -30,11 +27,10 @@ _MAX_TEXT = 10_000
 
 @dataclass(frozen=True)
 class Answer:
-    """What an answer says of one policy and of all, in pairs such as "at least" and "0.7", as they are printed."""
+    """What an answer says of one policy, in pairs such as "at least" and "0.7", as they are printed."""
 
-    about: str  # the policy that was "found" or "given", one that is "alone", or "all"
+    about: str  # the policy that was "found" or "given", or one that is "alone"
     said: list[tuple[str, str]]
-    limit: tuple[str, str] | None
     confidence: str
 
 
@@ -46,12 +42,12 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     is_printable = (sentence + " ".join(question.split())).isprintable()
     require(is_short and is_printable, f"{place}: a text is too long, or cannot be printed")
     matches = [match.groupdict() for pattern in _SENTENCES if (match := re.fullmatch(pattern, sentence))]
+    require("no policy has " not in sentence, "verify does not know answers about all policies")
     if not matches:
         raise Rejected(f"{place}: the sentence is not one that verify knows")
     told = matches[0]
     said = [(told[f"side{i}"], told[f"number{i}"]) for i in ("", "_2") if told.get(f"side{i}")]
-    limit = ("at most" if told["more"] == "more" else "at least", told["limit"]) if "limit" in told else None
-    about = next((name for name in ("found", "given", "alone") if told.get(name)), "all")
+    about = next(name for name in ("found", "given", "alone") if told.get(name))
     word = {"Yes": "yes", "No": "no", "Inconclusive": "inconclusive"}[told["verdict"]]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
     require((about == "given") == is_given, f"{place}: whether the policy was given is not as the sentence says")
@@ -64,7 +60,7 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     worst = f"{value}{'min' if comparison[0] == '>' else 'max'}{comparison}{number}"
     asks = told.get("ask", worst).replace(" ", "") == worst.replace(" ", "")
     require(asks, f"{place}: the sentence names another question than that about all policies")
-    return Answer(about, said, limit, told["confidence"])
+    return Answer(about, said, told["confidence"])
 
 
 def _asked(part: Part) -> tuple[str, str, str, str, str]:

@@ -41,15 +41,13 @@ class Side:
 
 
 def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
-    """Return the claim with the brackets that are proved: of the policy, of another one and their difference, of all.
+    """Return the claim with the brackets that are proved: of the policy, of another one and their difference.
 
     Each is the same as claimed, or has an end that is wider by 10^-9 of itself.
     """
-    compared, every = claim.comparison, claim.all_policies
-    require(len(part) == 1 + 2 * (compared is not None) + (every is not None), f"{part.place}: not one for each claim")
+    compared = claim.comparison
+    require(len(part) == 1 + 2 * (compared is not None), f"{part.place}: not one for each claim")
     lower, upper = _check_bracket(part[0], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
-    if every is not None:
-        every = _check_bracket(part[len(part) - 1], [(1, sides[-1])], enclosure, every)
     if compared is not None:
         own, other = sides[:2]
         is_same = own.chain == other.chain  # so that there is one value, and no difference
@@ -59,7 +57,7 @@ def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, clai
             other=_check_bracket(part[1], [(1, other)], enclosure, compared.other),
             difference=_check_bracket(part[2], both, enclosure, compared.difference),
         )
-    return replace(claim, lower=lower, upper=upper, comparison=compared, all_policies=every)
+    return replace(claim, lower=lower, upper=upper, comparison=compared)
 
 
 def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure, model_tolerance: Exact) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from flint import fmpq
 
 from .polynomials import Polynomial, add, constant, parse
-from .reading import Exact, Part, Rejected, require
+from .reading import Exact, Part, require
 
-KINDS = ("reach", "until", "total", "discounted", "average")
+KINDS = ("reach", "until", "total", "discounted")
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,7 @@ class Chain:
     """The chain of a policy.
 
     ``kind`` says what a run is worth: one if it reaches a target before a state to avoid ("reach"); its rewards until
-    a target, infinite if it may miss it ("until"); all its rewards ("total"); these, discounted ("discounted"); or its
-    rewards for each step, in the long run ("average").
+    a target, infinite if it may miss it ("until"); all its rewards ("total"); or these, discounted ("discounted").
     """
 
     kind: str
@@ -40,7 +38,6 @@ class Chain:
     expressions: list[Polynomial]
     steps: list[Step | None]  # None where the run is over
     known: dict[int, Exact]  # values of the states in which nothing is open any more, whatever the parameters are
-    others: list[tuple[int, Step]] = field(default_factory=list)  # what else may be done, if all policies are asked for
 
     @cached_property
     def open(self) -> list[int]:
@@ -48,18 +45,16 @@ class Chain:
         return [node for node in range(len(self.steps)) if node not in self.known]
 
     def open_steps(self) -> Iterator[tuple[int, Step]]:
-        """Yield the open states with their steps, and with all others."""
+        """Yield the open states with their steps."""
         for node in self.open:
             step = self.steps[node]
             if step is not None:
                 yield node, step
-        yield from (pair for pair in self.others if pair[0] not in self.known)
 
     @property
     def is_never_negative(self) -> bool:
         """Whether no run is worth less than zero, as no reward depends on parameters or is negative."""
-        steps = [*self.steps, *(step for _, step in self.others)]
-        rewards = [step.reward for step in steps if step is not None]
+        rewards = [step.reward for step in self.steps if step is not None]
         return all(not any(exponents) and number >= 0 for reward in rewards for exponents, number in reward.items())
 
     @property
@@ -91,26 +86,22 @@ class Chain:
         return n_done == len(entering)
 
 
-def read_chain(part: Part, names: list[str], more: Part | None = None) -> Chain:
-    """Return the chain, after exact checks that every row sums to one and that runs are over where it says so.
-
-    ``more`` has pairs of a state and a row of something else that may be done there.
-    """
-    kind, complement, discount = read_kind(part, KINDS)
+def read_chain(part: Part, names: list[str]) -> Chain:
+    """Return the chain, after exact checks that every row sums to one and that runs are over where it says so."""
+    kind, complement, discount = _read_kind(part)
     expressions = [parse(text.text(), names) for text in part["expressions"]]
     n = len(part["rows"])
     steps = [_step(row, n, len(expressions), names) for row in part["rows"]]
-    others = [_other(item, steps, len(expressions), names) for item in more or ()]
-    targets = read_targets(part, kind, steps, others)
-    _check_rows([*steps, *(step for _, step in others)], expressions, len(names), part.place)
-    known = known_values(kind, steps, targets, part.place, others)
-    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known, others)
+    targets = _read_targets(part, kind, steps)
+    _check_rows(steps, expressions, len(names), part.place)
+    known = _known_values(kind, steps, targets, part.place)
+    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known)
 
 
-def read_kind(part: Part, kinds: Sequence[str]) -> tuple[str, bool, Exact]:
+def _read_kind(part: Part) -> tuple[str, bool, Exact]:
     """Return what a run is worth, whether one minus that is asked for, and the discount."""
     kind, complement = part["kind"].text(), part["complement"].truth()
-    require(kind in kinds, f"{part.place}: verify does not know values of the kind {kind!r}")
+    require(kind in KINDS, f"{part.place}: verify does not know values of the kind {kind!r}")
     require(not complement or kind == "reach", f"{part.place}: one minus a reward is not a value")
     discount = part["discount"].fraction()
     fits = 0 < discount < 1 if kind == "discounted" else discount == 1
@@ -118,25 +109,18 @@ def read_kind(part: Part, kinds: Sequence[str]) -> tuple[str, bool, Exact]:
     return kind, complement, discount
 
 
-def read_targets(part: Part, kind: str, steps: Sequence[Any], others: Sequence[tuple[int, Any]] = ()) -> set[int]:
+def _read_targets(part: Part, kind: str, steps: Sequence[Step | None]) -> set[int]:
     """Return the targets, after checks that runs are over in them and in states to avoid, and that rewards fit."""
     targets, avoided = ({node.whole(len(steps)) for node in part[name]} for name in ("target", "avoid"))
     ends = {node for node, step in enumerate(steps) if step is None}
     is_end = ends == targets | avoided and not targets & avoided
     require(is_end, f"{part.place}: runs must be over in targets and states to avoid, and nowhere else")
     require(kind == "reach" or not avoided, f"{part.place}: only a probability has states to avoid")
-    require(kind not in ("total", "average") or not targets, f"{part.place}: these rewards have no target")
-    for node, step in [*enumerate(steps), *others]:
+    require(kind != "total" or not targets, f"{part.place}: these rewards have no target")
+    for node, step in enumerate(steps):
         is_free = kind != "reach" or step is None or not step.reward
         require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
     return targets
-
-
-def _other(item: Part, steps: list[Step | None], n_expressions: int, names: list[str]) -> tuple[int, Step]:
-    node, step = item[0].whole(len(steps)), _step(item[1], len(steps), n_expressions, names)
-    if step is None or steps[node] is None:
-        raise Rejected(f"{item.place}: nothing can be done where a run is over")
-    return node, step
 
 
 def _step(row: Part, n: int, n_expressions: int, names: list[str]) -> Step | None:
@@ -162,20 +146,14 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
             checked.add(key)
 
 
-def known_values(
-    kind: str, steps: Sequence[Any], targets: set[int], place: str, others: Sequence[tuple[int, Step]] = ()
-) -> dict[int, Exact]:
-    """Return the values of states in which runs are over, and zero where nothing counts any more on any transition.
-
-    A step has a reward and successors, and is None where the run is over.
-    """
+def _known_values(kind: str, steps: Sequence[Step | None], targets: set[int], place: str) -> dict[int, Exact]:
+    """Return the values of states in which runs are over, and zero where nothing counts any more on any transition."""
     known = {s: fmpq(int(kind == "reach" and s in targets)) for s, step in enumerate(steps) if step is None}
-    if kind in ("discounted", "average"):
+    if kind == "discounted":
         return known
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}
-    ahead |= {node for node, step in others if kind == "total" and step.reward}
     before: list[list[int]] = [[] for _ in steps]
-    for node, step in [*enumerate(steps), *others]:
+    for node, step in enumerate(steps):
         for successor in step.successors if step else ():
             before[successor].append(node)
     stack = list(ahead)

@@ -95,7 +95,6 @@ def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
         chains = [read_chain(part["chain"], data.names) for part in parts]
         for other in parts[1:]:
             check_same_question(witness["chain"], other["chain"])
-        everything = None if claim.all_policies is None else read_all(witness, data.names)
         report.trusted += _trusted(claim, witness, data)
     with report.layer("bets"):
         bets, space, stages = witness["set"]["bets"], witness["set"]["space_law"], list[BetStage]()
@@ -114,7 +113,7 @@ def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
         pieces = list(read_pieces(witness["pieces"], data, half_spaces))
         check_inside(witness["pieces"]["root"], data, half_spaces, likelihoods)
     with report.layer("values"):
-        known = {each.item.place: _sides(each, chains, everything, claim, data) for each in pieces if each.has_values}
+        known = {each.item.place: _sides(each, chains, data) for each in pieces if each.has_values}
     with report.layer("bracket"):
         proved = []
         for piece in pieces:
@@ -129,32 +128,14 @@ def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
         return widest(proved)
 
 
-def _sides(
-    piece: Piece, chains: Sequence[Chain], everything: Chain | None, claim: Claim, data: CountedRows
-) -> list[Side]:
+def _sides(piece: Piece, chains: Sequence[Chain], data: CountedRows) -> list[Side]:
     """Return the functions of a part of the cube, after a proof that they bound values there."""
     part, sides = piece.item["values"], []
-    require(len(part) == len(chains) + (everything is not None), f"{part.place}: not one for each policy")
-    for item, chain in zip(part, chains, strict=False):
+    require(len(part) == len(chains), f"{part.place}: not one for each policy")
+    for item, chain in zip(part, chains, strict=True):
         sides.append(Side(chain, read_functions(item, chain, piece.cube.dimension)))
         check_functions(item, chain, piece.cube, sides[-1].functions, data.model_tolerance)
-    if everything is not None and claim.all_policies is not None:
-        # of all that may be done nothing raises an upper bound, or lowers a lower one, whatever a policy remembers
-        item, is_upper = part[len(chains)], (claim.all_policies[0] is None) != everything.complement
-        sides.append(Side(everything, read_functions(item, everything, piece.cube.dimension)))
-        check_functions(
-            item, everything, piece.cube, sides[-1].functions, data.model_tolerance, (1,) if is_upper else (-1,)
-        )
     return sides
-
-
-def read_all(witness: Part, names: list[str]) -> Chain:
-    """Return the chain of all states that some policy reaches, with every other action, which asks the same."""
-    part = witness["all_policies"]
-    chain = read_chain(part["chain"], names, part["others"])
-    require(chain.kind != "average", f"{part.place}: verify does not know averages of all policies")
-    check_same_question(witness["chain"], part["chain"])
-    return chain
 
 
 def _needs_fixed(witness: Part) -> bool:

@@ -68,7 +68,6 @@ class Claim:
     confidence: Exact
     certificate: Part
     comparison: Comparison | None = None  # with another policy
-    all_policies: Ends | None = None  # between which the values of all policies are
     is_alone: bool = False  # whether it says of one policy what the value is, as if there were no other
     unit: str = ""  # in which it says that values are
 
@@ -121,7 +120,6 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
         f"{WITNESS} is of another claim: model tolerance differs",
     )
     answer = _read_answer(certificate) if "answer" in certificate else None
-    all_policies = None if answer is None else _ends_of_all(answer)
     unit = certificate["unit"].text() if "unit" in certificate else ""
     if unit:
         check_name(unit, f"{CERTIFICATE}: unit", "%°²³€$£¥")
@@ -139,7 +137,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     ends = read_ends(certificate["lower"], certificate["upper"])
     is_alone = not direction or (answer is not None and answer.about == "alone")
     comparison = read_comparison(certificate["comparison"], ends) if "comparison" in certificate else None
-    return Claim(*ends, confidence, certificate, comparison, all_policies, is_alone, unit)
+    return Claim(*ends, confidence, certificate, comparison, is_alone, unit)
 
 
 def read_objective(objective: str) -> tuple[str, str]:
@@ -244,25 +242,13 @@ def _read_answer(certificate: Part) -> Answer:
     return read_answer(certificate["answer"], certificate["objective"].text(), is_given)
 
 
-def _ends_of_all(answer: Answer) -> Ends | None:
-    """Return the end that an answer gives for the values of all policies, if it is finite."""
-    if answer.limit is None or answer.limit in (("at most", "infinity"), ("at least", "-infinity")):
-        return None
-    side, number = answer.limit
-    return (None, _printed(number)) if side == "at most" else (_printed(number), None)
-
-
 def _check_answer(claim: Claim, part: Part) -> str:
     """Return the sentence of an answer to a threshold, which follows from the bracket."""
-    answer, of_all = _read_answer(claim.certificate), claim
+    answer = _read_answer(claim.certificate)
     for side, number in answer.said:
         _check_said(claim, side, number)
-    if answer.limit is not None:
-        lower, upper = claim.all_policies or (None, None)
-        of_all = replace(claim, lower=lower, upper=upper)
-        _check_said(of_all, *answer.limit)
     _check_confidence(claim, answer.confidence)
-    check_verdict(part, _printed(threshold_of(part["question"])), of_all.lower, of_all.upper)
+    check_verdict(part, _printed(threshold_of(part["question"])), claim.lower, claim.upper)
     return part["sentence"].text()
 
 

@@ -128,10 +128,8 @@ def widest(claims: Sequence[Claim]) -> Claim:
         each = [claim.comparison for claim in claims if claim.comparison is not None]
         other, difference = _hull([c.other for c in each]), _hull([c.difference for c in each])
         compared = replace(compared, other=other, difference=difference)
-    every = [claim.all_policies for claim in claims if claim.all_policies is not None]
     lower, upper = _hull([(claim.lower, claim.upper) for claim in claims])
-    all_policies = _hull(every) if every else None
-    return replace(claims[0], lower=lower, upper=upper, comparison=compared, all_policies=all_policies)
+    return replace(claims[0], lower=lower, upper=upper, comparison=compared)
 
 
 def _hull(ends: Sequence[Ends]) -> Ends:

@@ -13,12 +13,6 @@ with known values where runs are over, then u - m is below the value: in n steps
 then plus what u - m is worth there, which is bounded, and counts less and less as runs end. In the same way u + m is
 above the value, if one step does not raise it. Constants that one step keeps are exact, in fractions.
 
-An average in the long run needs no end either: with a polynomial g(x) and a number m, if at all points of the cube
-
-    |reward + Σ f(x) u(successor) - u(s) - g(x)|  <=  m      in every state,
-
-then what is earned in n steps is at most n (g + m) plus what u differs by, and at least n (g - m) less that.
-
 Points of the cube need not be parameters at which rows are probabilities. That the inequality holds at those too is
 more than is needed.
 """
@@ -26,7 +20,6 @@ more than is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from flint import arb, fmpq
 
@@ -38,14 +31,12 @@ from .reading import Ball, Exact, Part, require, work
 
 _MAX_DEGREE = 16
 
-Signs: TypeAlias = tuple[int, ...]
-
 
 @dataclass(frozen=True)
 class Functions:
     """Polynomials in x, and margins, of all states; known values are constants without a margin.
 
-    ``value`` (from below and from above) and ``margin`` are those of the claim: of the initial state, or of an average.
+    ``value`` (from below and from above) and ``margin`` are those of the initial state.
     """
 
     below: list[dict[Exponents, Ball]]
@@ -59,16 +50,11 @@ def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
     """Return the functions that the witness gives."""
     degree = part["degree"].whole(_MAX_DEGREE + 1)
     order = monomials(dimension, degree)
-    n, is_average = len(chain.open), chain.kind == "average"
-    margins = part["margins"].balls(1 if is_average else n)
+    margins = part["margins"].balls(len(chain.open))
     require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
     all_margins = [arb(0)] * len(chain.steps)
     below = _of_states(part["functions"], chain, order)
     above = _of_states(part["above"], chain, order) if "above" in part else below
-    if is_average:
-        average = _polynomial(part["average"], order)
-        of_above = _polynomial(part["above_average"], order) if "above" in part else average
-        return Functions(below, above, all_margins, (average, of_above), margins[0])
     for node, margin in zip(chain.open, margins, strict=True):
         all_margins[node] = margin
     start = chain.initial
@@ -90,62 +76,37 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
 
 
 def check_functions(
-    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, model_tolerance: Exact, signs: Signs = (-1, 1)
+    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, model_tolerance: Exact
 ) -> None:
     """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the cube.
 
-    If rows may be off, this must hold for all of these rows. ``signs`` leaves out one of the two. If all that may be
-    done is among the steps, it is a bound for all policies.
+    If rows may be off, this must hold for all of these rows.
     """
     discount, zero = arb(chain.discount), (0,) * enclosure.dimension
     forms = [
         {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
         for i, f in enumerate(chain.expressions)
     ]
-    is_average = chain.kind == "average"
-    must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
-    if must_end and not _is_bound_without_end(signs, chain, functions, enclosure):
+    if chain.kind != "discounted" and not chain.is_acyclic:
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, model_tolerance)
     join, n = _Sums(), len(enclosure.centre)
     tolerated = discount * arb(model_tolerance)
-    both = ((-1, functions.below, functions.value[0]), (1, functions.above, functions.value[1]))
-    sides = [side for side in both if side[0] in signs]
     for node, step in chain.open_steps():
         reward = enclosure.transform(step.reward, f"rows[{node}][0]") if step.reward else {}
-        for number, (sign, values, claimed) in enumerate(sides):
-            if number == 0 or functions.above is not functions.below:
+        for sign, values in ((-1, functions.below), (1, functions.above)):
+            if sign < 0 or functions.above is not functions.below:
                 change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
             left = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
             surplus = arb(0)
-            if is_average:
-                left = {e: left.get(e, arb(0)) + sign * claimed.get(e, arb(0)) for e in left.keys() | claimed.keys()}
-                surplus = functions.margin
             if model_tolerance:
                 between, beyond = range_after(values, functions.margins, step.successors, sign, zero, enclosure.size)
                 left = {e: left.get(e, arb(0)) - tolerated * between.get(e, arb(0)) for e in left.keys() | between}
                 surplus -= tolerated * beyond
             surplus += left.pop(zero, arb(0)) - enclosure.size(left)
             words = f"does not stay {'below' if sign < 0 else 'above'} the value in one step"
-            if is_average:
-                require(bool(surplus >= 0), f"state {node}: the average is not within its margin")
-            elif not surplus >= 0:
+            if not surplus >= 0:
                 is_fixed = _is_fixed(node, step, chain, values, functions.margins, n, model_tolerance)
                 require(is_fixed, f"state {node}: the function {words}")
-
-
-def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, enclosure: Enclosure) -> bool:
-    """Return whether one side needs no end of runs, as no run earns less than zero.
-
-    If u + m is nowhere below zero, it is above what is earned in n steps, for every n. And u - m is below the rewards
-    until a target if that is surely reached, as they are infinite otherwise.
-    """
-    if not chain.is_never_negative or len(signs) > 1:
-        return False
-    if signs == (-1,):
-        return chain.kind == "until"
-    zero, values = (0,) * enclosure.dimension, [(functions.above[node], functions.margins[node]) for node in chain.open]
-    is_above = all(bool(u.get(zero, arb(0)) + m - enclosure.size(u) >= 0) for u, m in values)
-    return chain.kind in ("reach", "total") and is_above
 
 
 def _check_end(

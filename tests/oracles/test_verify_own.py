@@ -13,7 +13,6 @@ from support.tiers import TIER
 from support.verified_results import (
     COST,
     PROPERTY,
-    answered,
     compared,
     small_counts,
     small_model,
@@ -66,9 +65,6 @@ RESULTS = {
     "a comparison": (
         lambda folder: compared(folder, "near", "uniform", COST, keeps_data=True), small_model, small_counts
     ),
-    "an answer about all policies": (
-        lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True), small_model, small_counts
-    ),
     "learned rewards": (
         lambda folder: of_parameters(PAID, **dict(zip(("model", "counts"), learned_rewards(), strict=True)))(folder),
         machine,
@@ -79,7 +75,6 @@ RESULTS = {
 
 BY_NIGHT = {  # by day, some of them are verified before they are forged in unit/test_forgeries
     *("a probability", "a cost", "a number of steps", "a mission", "a mission again and again", "a comparison"),
-    "an answer about all policies",
 }
 
 

@@ -13,11 +13,11 @@ import pytest
 from paid_models import COST, machine, runs_of
 from support.twin_outcomes import equal_outcomes_are_merged_once
 from support.verified_results import COST as STEPS
-from support.verified_results import answered, compared, small_counts, witnessed
+from support.verified_results import compared, small_counts, witnessed
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.certifying import difference, thresholds, valuation
+from plumdp.certifying import difference, valuation
 from plumdp.confidence import bets, binomial, bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -146,12 +146,6 @@ def equal_ends_are_subtracted(patch):
     patch.setattr(difference, "difference_of", of_ends)
 
 
-def a_limit_of_all_policies_is_too_small(patch):
-    """It is within the bounds of the policy that was found."""
-    honest = thresholds.best_of_all
-    patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
-
-
 def values_win_more_than_they_do(patch):
     honest = bets.log_gains
     patch.setattr(bets, "log_gains", lambda table, seen, *rest: honest(table, seen, *rest) + 2e-3 * seen)
@@ -214,7 +208,6 @@ MADE = {  # results, with the errors that are planted and the layer that rejects
         the_slope_of_the_rival_has_the_wrong_sign: "bracket",
         equal_ends_are_subtracted: "bracket",
     },
-    partial(answered, text='P>=0.9 [ F "goal" ]'): {a_limit_of_all_policies_is_too_small: "bracket"},
     learned_rewards: {values_win_more_than_they_do: "bracket", values_count_ten_times: "bets"},
     partial(witnessed, model_tolerance=0.01): dict.fromkeys(
         (half_spaces_are_not_moved, residuals_have_half_of_the_range), "bracket"

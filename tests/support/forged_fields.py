@@ -80,19 +80,17 @@ IN_EUROS = parse_property(TURN, worn(), unit="€ per month")
 KINDS: dict[str, Callable[[Path], Any]] = {
     "value": lambda folder: witnessed(folder, WON, **OF_TRIAL),
     "question": lambda folder: answered(folder, 'P>=0.6 [ F "won" ]', **OF_TRIAL),
-    "question about all": lambda folder: answered(folder, 'P>=0.98 [ F "won" ]', **OF_TRIAL),
     "question of one policy": _given,
     "difference": lambda folder: compared(folder, "drug", "placebo", WON, names=("drug", "placebo"), **OF_TRIAL),
     "gain": _gain,
     "net benefit": _net_benefit,
     "mission": lambda folder: witnessed(folder, "Pmax=? [ (F x=3) & (F x=1) ]", **OF_WORN),
-    "long run": lambda folder: witnessed(folder, "Rmin=? [ LRA ]", **OF_WORN),
     "unit": lambda folder: witnessed(folder, IN_EUROS, **OF_WORN),
     "difference in a unit": lambda folder: compared(
         folder, "slow", "run", IN_EUROS, names=("slow", "run"), of="second", **OF_WORN
     ),
 }
-WITH_WORN = ("mission", "long run", "unit", "difference in a unit")
+WITH_WORN = ("mission", "unit", "difference in a unit")
 
 
 def own(kind: str) -> Own:
@@ -126,10 +124,10 @@ FIELDS = (  # of both files, where both have them; "*" is each part of a list or
     *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
     *("comparison second *", "comparison difference *", "format", "parameters", "data order", "data sampling"),
     *("data lengths *", "budget error", "budget shares *", "classes *", "rows *", "space *"),
-    *(f"{part}chain {name}" for part in ("", "comparison ", "all_policies ") for name in (
+    *(f"{part}chain {name}" for part in ("", "comparison ") for name in (
         *("kind", "complement", "discount", "initial", "target", "avoid", "expressions", "step", "states *", "rows *"),
     )),
-    *("all_policies others", "set likelihoods", "set intervals", "set bets"),
+    *("set likelihoods", "set intervals", "set bets"),
 )  # fmt: skip
 WORDS = (  # exchanged, as words
     *(("max", "min"), ("at least", "at most"), ("larger", "smaller"), ("more", "less"), ("yields", "costs")),

@@ -32,8 +32,6 @@ PARTS = {  # by name, of a witness and its certificate, where they are there
     "last_values": lambda w, c: functions_of(w, -1),
     "other": lambda w, c: w["comparison"]["chain"],
     "told": lambda w, c: c["comparison"],
-    "all_chain": lambda w, c: w["all_policies"]["chain"],
-    "others": lambda w, c: w["all_policies"]["others"],
     "paid": lambda w, c: w["rewards"][0],
 }
 

@@ -28,16 +28,11 @@ KINDS = {
     Kind.UNTIL_END: "until",
     Kind.FOREVER: "total",
     Kind.DISCOUNTED: "discounted",
-    Kind.AVERAGE: "average",
 }
 
 
-def chain_part(question: Question, policy: Policy, others: list[list[Any]] | None = None) -> dict[str, Any]:
-    """Return the chain of the policy, with all states that it reaches.
-
-    With a list of ``others``, these are all states that any policy reaches, and every action that this one does not
-    take is added to the list: the number of a state, and a row.
-    """
+def chain_part(question: Question, policy: Policy) -> dict[str, Any]:
+    """Return the chain of the policy, with all states that it reaches."""
     model, flipped = question.model, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
     rows, ends = _Rows(model, objective, policy), Ends(objective, model)
@@ -51,18 +46,12 @@ def chain_part(question: Question, policy: Policy, others: list[list[Any]] | Non
             (targets if ends.is_target(state, step) else avoided).append(node)
             continue
         after = step + 1 if ends.counts else 0
-        taken = rows.taken(state)
-        actions = [taken] if others is None else [taken, *rows.not_taken(state)]
-        here = []
-        for reward, successors, expressions in map(rows.row, actions):
-            for successor in successors:
-                if (successor, after) not in numbers:
-                    numbers[successor, after] = len(found)
-                    found.append((successor, after))
-            here.append([reward, [numbers[successor, after] for successor in successors], expressions])
-        written.append(here[0])
-        if others is not None:
-            others += [[node, row] for row in here[1:]]
+        reward, successors, expressions = rows.row(rows.taken(state))
+        for successor in successors:
+            if (successor, after) not in numbers:
+                numbers[successor, after] = len(found)
+                found.append((successor, after))
+        written.append([reward, [numbers[successor, after] for successor in successors], expressions])
     states = np.array([state for state, _ in found])
     return {
         **value_part(question),
@@ -141,10 +130,6 @@ class _Rows:
         """Return the choices that the policy takes in a state, and the share of each."""
         return list(shares_in(self.model, self._weights, state))
 
-    def not_taken(self, state: int) -> list[list[tuple[int, Fraction]]]:
-        """Return all other choices of a state, each by itself."""
-        return [alone for alone in choices_in(self.model, state) if self._weights[alone[0][0]] < 1]
-
     def row(self, taken: list[tuple[int, Fraction]]) -> tuple[float | str, list[int], list[int]]:
         """Return the reward of what is done, its successors, and the numbers of their probabilities."""
         graph = self.model.graph
@@ -193,8 +178,3 @@ def shares_in(model: ParametricMDP, weights: Any, state: int) -> Iterator[tuple[
     given = {choice: Fraction(float(weights[choice])) for choice in choices if weights[choice]}
     total = sum(given.values())
     return ((choice, weight / total) for choice, weight in given.items())
-
-
-def choices_in(model: ParametricMDP, state: int) -> list[list[tuple[int, Fraction]]]:
-    """Return all choices of a state, each by itself, as what a policy takes."""
-    return [[(choice, Fraction(1))] for choice in range(*model.graph.first_choice[state : state + 2].tolist())]

@@ -30,21 +30,16 @@ _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
 
 @dataclass(frozen=True)
 class Expansion:
-    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open), one for an average."""
+    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open)."""
 
     degree: int
     coefficients: FloatArray
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
-    average: FloatArray | None = None  # (n_monomials)
     above: FloatArray | None = None  # like the coefficients, which are then from below, if rows may be off
-    above_average: FloatArray | None = None  # likewise
 
     def start(self, chain: Chain) -> tuple[FloatArray, FloatArray, float]:
         """Return the coefficients from below and from above, and the margin, of what is claimed."""
-        if self.average is not None:
-            above = self.average if self.above_average is None else self.above_average
-            return self.average, above, float(self.margins[0])
         if chain.initial in chain.known:
             known = chain.known[chain.initial]
             constant = float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0]
@@ -62,9 +57,7 @@ def expand(
     ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters. If rows may be off by a
     ``model_tolerance``, there are two, of the chains in which each row loses most, and gains most, by it.
     """
-    if chain.kind == "average":
-        return _expand_average(chain, enclosure, degree, model_tolerance)
-    matrices, earned = step_matrices(chain, enclosure, with_others=False)
+    matrices, earned = _step_matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
@@ -124,66 +117,13 @@ def _expanded(
     return found, solve
 
 
-def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, model_tolerance: float) -> Expansion | None:
-    """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
-    matrices, earned = step_matrices(chain, enclosure, with_others=False)
-    n, k, start = len(chain.open), enclosure.dimension, chain.open.index(chain.initial)
-    zero, radius = (0,) * k, radius_of(enclosure)
-    ranges = Ranges(chain, model_tolerance, radius)
-    found = _averaged(matrices, earned, n, k, degree, start)
-    if found is None:
-        return None
-    sides = [found]
-    if model_tolerance:
-        moved = (ranges.moved(found[0][zero], matrices, earned, side, zero) for side in (-1, 1))
-        sides = [each for each in (_averaged(*both, n, k, degree, start) for both in moved) if each is not None]
-    if len(sides) < (2 if model_tolerance else 1):
-        return None
-    high = [sizes_of(_high(u, matrices, earned, degree), n, radius) + ranges.beyond(u) for u, _ in sides]
-    margin = max(float(each.max()) for each in high) * (1 + _SPARE)
-    margin += _ROUNDING * max(float(np.abs(found[0][zero]).max()), _LEAST)
-    (below, g_below), (above, g_above) = sides[0], sides[-1]
-    functions, of_above = (np.stack(list(each.values()), axis=1) for each in (below, above))
-    if not (np.isfinite(functions).all() and np.isfinite(of_above).all()):
-        return None
-    more = {"above": of_above, "above_average": g_above} if model_tolerance else {}
-    return Expansion(degree, functions, np.array([margin]), np.zeros(n), g_below, **more)
-
-
-def _averaged(
-    matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], n: int, k: int, degree: int, start: int
-) -> tuple[dict[Exponents, FloatArray], FloatArray] | None:
-    """Return the coefficients of u, which is zero in the initial state, and those of g, or None if g is not unique."""
-    from scipy.sparse import block_array, coo_array, eye_array
-    from scipy.sparse.linalg import splu
-
-    first, ones = coo_array(([1.0], ([0], [start])), shape=(1, n)), np.ones((n, 1))
-    rest = {e: matrix for e, matrix in matrices.items() if any(e)}
-    try:
-        solver = splu(block_array([[eye_array(n) - matrices[(0,) * k], ones], [first, None]]).tocsc())
-    except RuntimeError:  # a singular matrix
-        return None
-    found: dict[Exponents, FloatArray] = {}
-    average = []
-    for exponents in monomials(k, degree):
-        solved = solver.solve(np.append(_right(exponents, found, rest, earned, n), 0.0))
-        found[exponents] = solved[:-1]
-        average.append(float(solved[-1]))
-    return found, np.array(average)
-
-
-def step_matrices(
-    chain: Chain, enclosure: Enclosure, *, with_others: bool = True
-) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
-    """Return the matrix of each monomial from steps to open states, and what a step earns, with known values.
-
-    Steps are in the order of ``open_steps``, so that without others there is one for each open state.
-    """
+def _step_matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
+    """Return the matrix of each monomial between open states, and what a step earns, with known values."""
     from scipy.sparse import coo_array
 
     forms = [enclosure.transform(f, "chain") for f in chain.expressions]
     place = {node: i for i, node in enumerate(chain.open)}
-    steps = [step for _, step in chain.open_steps()][: None if with_others else len(place)]
+    steps = [step for _, step in chain.open_steps()]
     n, discount = len(steps), float(chain.discount.p) / float(chain.discount.q)
     entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
     earned: dict[Exponents, FloatArray] = {}
@@ -296,9 +236,7 @@ def written_values(expansion: Expansion) -> dict[str, Any]:
         "functions": expansion.coefficients.tolist(),
         "margins": expansion.margins.tolist(),
         "steps": expansion.steps.tolist(),
-        "average": None if expansion.average is None else expansion.average.tolist(),
         **({} if expansion.above is None else {"above": expansion.above.tolist()}),
-        **({} if expansion.above_average is None else {"above_average": expansion.above_average.tolist()}),
     }
 
 

@@ -18,7 +18,6 @@ from flint import arb
 from plumdp.base.errors import DataError
 from plumdp.confidence.likelihood import furthest_point
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.all_policies import expand_all
 from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, floats
 from plumdp.verifying.cube_bounds import Bound, Cuts, Terms, bound_on_cube, find_radius, prove_empty
 from plumdp.verifying.expansion import Claimed, Expansion, Wanted, expand, needed_of, radius_of, written_values
@@ -54,8 +53,7 @@ class Writer:
     """The means by which pieces are proved. Tangents are added on the way."""
 
     chains: Sequence[Chain]
-    everything: Chain | None  # with all actions, if there is an answer about all policies
-    wanted: Sequence[Wanted]  # that of all policies last
+    wanted: Sequence[Wanted]
     support: Sequence[Polynomial]  # in the parameters, which must be positive
     boundary: Boundary
     model_tolerance: float = 0.0
@@ -110,22 +108,18 @@ class Writer:
         found = []
         for chain, its in zip(self.chains, self.wanted, strict=False):
             found.append(expand(chain, cube, degree, is_exact=its.is_exact, model_tolerance=self.model_tolerance))
-        if self.everything is not None:
-            sign = 1 if (self.wanted[-1].upper < inf) != self.everything.complement else -1
-            found.append(expand_all(self.everything, cube, degree, sign))
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
     def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
         """Return the polynomials to be bounded: both ends of the wanted value, then all that must be positive."""
-        chains = [*self.chains, *([self.everything] if self.everything is not None else [])]
-        claimed = [Claimed.of(chain, each) for chain, each in zip(chains, functions, strict=True)]
+        claimed = [Claimed.of(chain, each) for chain, each in zip(self.chains, functions, strict=True)]
         below, above = [each.below for each in claimed], [each.above for each in claimed]
         order, goals = monomials(cube.dimension, functions[0].degree), list[Goal]()
         for each in self.wanted:
             margin = sum(claimed[i].margin for _, i in each.terms)
             sums = each.sum(below, above), -each.sum(above, below)
-            for numbers, end in zip(sums, needed_of(each, chains), strict=True):
+            for numbers, end in zip(sums, needed_of(each, self.chains), strict=True):
                 polynomial = {e: c for e, c in zip(order, numbers.tolist(), strict=True) if c or not any(e)}
                 room = _ROOM * abs(end) if isfinite(end) else 0.0
                 goals.append(Goal(polynomial, end + margin - room, margin))

@@ -33,7 +33,7 @@ from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
-from plumdp.verifying.chain_part import Ends, choices_in, expected_reward, relied_on, shares_in, value_part
+from plumdp.verifying.chain_part import Ends, expected_reward, relied_on, shares_in, value_part
 from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.set_proof import RENEWED, counted_part, length_of_horizon, set_part, space_law, space_part
 from plumdp_verify.bets import weight_of_horizon
@@ -122,12 +122,10 @@ def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] 
     A model that was read at a point has numbers in place of its parameters.
     """
     witness, names = look.witness, tuple(look.witness["parameters"])
-    parts = {POLICY: [witness]}
+    parts = {POLICY: witness}
     if "comparison" in witness:
-        parts[RIVAL] = [witness["comparison"]]
+        parts[RIVAL] = witness["comparison"]
         require((look.folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
-    if "all_policies" in witness:
-        parts[POLICY].append(witness["all_policies"])
     question, reader = look.question(model), _Reader(names, point)
     known, proved = (
         question.model.expressions.polynomials,
@@ -135,10 +133,8 @@ def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] 
     )
     is_proved = {known[f] for f in relied_on(question.model)} <= proved
     require(is_proved, "the mission rests on transitions that the witness does not prove to be possible")
-    for file, of_file in parts.items():
-        policy = look.policy(question, file)
-        for part in of_file:
-            _compare(part["chain"], part.get("others"), reader, question, policy)
+    for file, part in parts.items():
+        _compare(part["chain"], reader, question, look.policy(question, file))
 
 
 @dataclass(frozen=True)
@@ -163,13 +159,8 @@ class _Reader:
         return self.value(given) if isinstance(given, str) else polynomial(Fraction(given))
 
 
-def _compare(
-    chain: dict[str, Any], others: list[list[Any]] | None, reader: _Reader, question: Question, policy: PolicyTable
-) -> None:
-    """Require that each state of a chain is one of the model, with the row and the reward that it has there.
-
-    With ``others``, all rows that there are in the state must be those of the model.
-    """
+def _compare(chain: dict[str, Any], reader: _Reader, question: Question, policy: PolicyTable) -> None:
+    """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
     model, graph = question.model, question.model.graph
     objective = reduce(Problem(model, question.objective)).problem.objective
     for name, part in value_part(question).items():
@@ -184,35 +175,28 @@ def _compare(
     steps = chain["step"] if ends.counts else [0] * len(states)
     start = states[chain["initial"]], steps[chain["initial"]]
     require(start == (graph.initial_state, 0), "the initial state is another one in the model")
-    rows = [[row] for row in chain["rows"]]
-    for node, row in others or ():
-        rows[node].append(row)
-    for node, state in enumerate(states):
+    for node, (state, row) in enumerate(zip(states, chain["rows"], strict=True)):
         where = f"state {node} of the chain, {graph.describe_state(state)}"
         is_over, after = ends.is_over(state, steps[node]), steps[node] + 1 if ends.counts else 0
-        require((rows[node][0] is None) == is_over, f"{where}: the run is over in one of chain and model only")
+        require((row is None) == is_over, f"{where}: the run is over in one of chain and model only")
         if is_over:
             is_target = ends.is_target(state, steps[node])
             require((node in chain["target"]) == is_target, f"{where}: it is a target in one of chain and model only")
             continue
-        mine = []
-        for reward, successors, expressions in rows[node]:
-            require(all(steps[s] == after for s in successors), f"{where}: a step leads to another number of steps")
-            shares = ((states[s], values[f]) for s, f in zip(successors, expressions, strict=True))
-            is_mean = isinstance(reward, str) and reader.point is not None
-            mine.append(_Row.of(shares, reader.reward(reward), is_mean=is_mean))
-        theirs = []
-        for taken in [list(shares_in(model, weights, state))] if others is None else choices_in(model, state):
-            ways = [
-                (int(graph.successor[t]), known[int(model.expression[t])] * share)
-                for choice, share in taken
-                for t in range(*graph.first_transition[choice : choice + 2].tolist())
-            ]
-            theirs.append(_Row.of(ways, expected_reward(terms, taken, known)))
-        require({row.ways for row in mine} == {row.ways for row in theirs}, f"{where}: the model has another row")
-        is_paid = all(any(one.is_like(other) for other in theirs) for one in mine)
-        are_all = all(any(one.is_like(other) for one in mine) for other in theirs)
-        require(is_paid and are_all, f"{where}: the model has another reward")
+        reward, successors, expressions = row
+        require(all(steps[s] == after for s in successors), f"{where}: a step leads to another number of steps")
+        shares = ((states[s], values[f]) for s, f in zip(successors, expressions, strict=True))
+        is_mean = isinstance(reward, str) and reader.point is not None
+        mine = _Row.of(shares, reader.reward(reward), is_mean=is_mean)
+        taken = list(shares_in(model, weights, state))
+        ways = [
+            (int(graph.successor[t]), known[int(model.expression[t])] * share)
+            for choice, share in taken
+            for t in range(*graph.first_transition[choice : choice + 2].tolist())
+        ]
+        theirs = _Row.of(ways, expected_reward(terms, taken, known))
+        require(mine.ways == theirs.ways, f"{where}: the model has another row")
+        require(mine.is_like(theirs), f"{where}: the model has another reward")
 
 
 @dataclass(frozen=True)

@@ -23,24 +23,23 @@ from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import LevelSet
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.objectives import Kind, digest
+from plumdp.model.objectives import digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
-from plumdp.verifying.all_policies import all_actions_part
-from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, coordinates_of
+from plumdp.verifying.boundary import Boundary, LikelihoodForm, coordinates_of
 from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
-from plumdp_verify.check import check_claim, exactly, policies_of, read_all
+from plumdp_verify.check import check_claim, exactly, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
 from plumdp_verify.half_spaces import ProvedHalfSpace, between, half_spaces_from_space
 from plumdp_verify.polynomials import parse
-from plumdp_verify.reading import Part, Rejected, read_json, require
+from plumdp_verify.reading import Part, Rejected, read_json
 from plumdp_verify.report import Report
 
 _NO_PROOF = "no proof of these bounds was found, so there is no witness ({})"
@@ -110,8 +109,6 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     }
     if certificate.comparison.rival is not None:
         content["comparison"] = {"chain": chain_part(question, certificate.comparison.rival)}
-    if _claim(certificate, Part(content, WITNESS)).all_policies is not None:
-        content["all_policies"] = all_actions_part(question, certificate.policy)
     reason = ""
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
@@ -175,9 +172,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
     if what := next((what for what, is_so in unknown.items() if is_so), ""):
         raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
     try:
-        claim = _claim(certificate, Part(content, WITNESS))
-        is_average = question.objective.kind is Kind.AVERAGE
-        require(claim.all_policies is None or not is_average, "verify does not know averages of all policies")
+        _claim(certificate, Part(content, WITNESS))
     except Rejected as error:
         raise DataError(f"{error}, so there is no witness of this certificate") from None
 
@@ -192,13 +187,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         return ""
     content["set"] = set_part(learned, data)
     witness.value["set"] = json.loads(json.dumps(content["set"]))
-    claim = _claim(certificate, witness)
-    chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
-    wanted, everything = _wanted(certificate, chains), None
-    if claim.all_policies is not None:
-        lower, upper = claim.all_policies
-        ends = -inf if lower is None else as_float(lower), inf if upper is None else as_float(upper)
-        wanted, everything = [*wanted, Wanted(((1, len(chains)),), *ends)], read_all(witness, data.names)
+    chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
+    wanted = _wanted(certificate, chains)
     relied = [question.model.expressions.polynomials[f] for f in relied_on(question.model)]
     texts = [*dict.fromkeys(map(str, relied))]
     content |= {"support": texts} if texts else {}
@@ -210,7 +200,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
     for basis, idle in ways:
         boundary = Boundary(half_spaces, _forms(learned), idle)
-        writer = Writer(chains, everything, wanted, support, boundary, learned.model_tolerance)
+        writer = Writer(chains, wanted, support, boundary, learned.model_tolerance)
         try:
             pieces, reason = pieces_part(writer, basis, learned.likely_point)
         except DataError as error:
