@@ -163,6 +163,7 @@ def started(tmp_path, monkeypatch):
     commands, kernel = [], compiled.Kernel(total, {}, is_helper=False, small=10)
     monkeypatch.setattr(compiled, "KERNELS", [kernel])
     monkeypatch.setattr(compiled, "PATIENCE", 1.0)
+    monkeypatch.setattr(compiled, "READING", 0.0)
     monkeypatch.setattr(compiled, "cache_folders", lambda: [tmp_path / "no folder" / "cache", tmp_path / "cache"])
     (tmp_path / "no folder").touch()
     monkeypatch.setattr(warmup.subprocess, "Popen", lambda command, **_: commands.append(command))

@@ -54,8 +54,9 @@ def folder(monkeypatch, tmp_path):
 
 @pytest.fixture
 def patient(folder, monkeypatch):
-    """Let kernels run as plain Python for ever, unless they have much to do."""
+    """Let kernels run as plain Python for ever, unless they have much to do or were kept."""
     monkeypatch.setattr(module, "PATIENCE", math.inf)
+    monkeypatch.setattr(module, "READING", 0.0)
 
 
 def refusing(reason):
@@ -95,6 +96,7 @@ def test_a_numba_without_the_option_compiles_helpers_as_all_other_functions(fold
 def test_a_kernel_is_plain_python_until_it_has_taken_as_long_as_compiling(folder, monkeypatch):
     kernel = module.compiled(total)
     monkeypatch.setattr(module, "PATIENCE", 1.0)
+    monkeypatch.setattr(module, "READING", 0.0)
     assert kernel(np.arange(5.0)) == 10
     assert kernel.is_missing
     kernel.plain_seconds = kernel.n_instructions - 0.5
@@ -114,12 +116,37 @@ def test_a_kernel_with_much_to_do_is_compiled_at_once(patient):
     assert kernel.is_compiled
 
 
-def test_a_kernel_that_was_kept_is_read_however_little_there_is_to_do(patient):
+def test_a_kernel_that_was_kept_is_read_once_it_has_taken_as_long_as_that(patient, monkeypatch):
     module.compiled(total, small=0)(np.arange(5.0))
-    kernel = module.compiled(total)
-    assert kernel(np.arange(5.0)) == 10
-    assert kernel.is_compiled
+    kernel, other = module.compiled(total), module.compiled(total, small=8)
+    monkeypatch.setattr(module, "READING", 1.0)
+    for kernel.plain_seconds, is_read in ((0.5, False), (1.0, True)):
+        assert kernel(np.arange(5.0)) == 10
+        assert kernel.is_compiled == is_read
     assert sum(kernel.dispatcher.stats.cache_misses.values()) == 0
+    for n, is_read in ((4, False), (5, True)):  # or if there is much to do
+        other(np.arange(float(n)))
+        assert other.is_compiled == is_read
+
+
+SMALL_WORK = """
+import sys
+import plumdp as pl
+from plumdp.base import compiled
+study = pl.case_study("betting:5")
+counts = pl.simulate(study.model, study.true_point, 30, rng=1, max_steps=6)
+certificate = pl.certify(study.model, counts, study.objective)
+print("numba" in sys.modules, compiled.seconds_of_plain() > 0, certificate.lower.hex(), certificate.upper.hex())
+"""
+
+
+@pytest.mark.slow
+def test_small_work_needs_no_numba_and_has_the_bounds_of_compiled_kernels():
+    done = subprocess.run([sys.executable, "-c", SMALL_WORK], capture_output=True, text=True, check=True)
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 30, rng=1, max_steps=6)
+    found = pl.certify(study.model, counts, study.objective)
+    assert done.stdout.split() == ["False", "True", found.lower.hex(), found.upper.hex()]
 
 
 def test_a_kernel_that_was_kept_for_other_arguments_is_plain_python(patient):

@@ -1,7 +1,8 @@
 """JIT policy: interpret kernels on small inputs, compile them with numba on large ones, and keep what was compiled.
 
-A kernel that an earlier process has kept is used compiled. Any other runs as plain Python, and is compiled as soon as
-its arguments are large or it has run for about as long as compiling takes. ``plumdp warmup`` compiles ahead.
+A kernel runs as plain Python until its arguments are large or it has run for about as long as the other way takes: to
+read what an earlier process has compiled and kept, for which numba itself has to be imported first, or to compile it.
+So small work needs no numba. ``plumdp warmup`` compiles ahead.
 
 Both ways give the same bits: kernels are written in sums, products, quotients, square roots and comparisons of floats,
 which IEEE 754 defines.
@@ -25,26 +26,22 @@ from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter, thread_time
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import binding, ir
-from numba import extending, types
-from numba.core import caching
 
 from plumdp.base.edge import write_whole
 from plumdp.base.progress import is_shown, tell_part
 
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
+IMPORTING, READING = 0.8, 0.01  # seconds, about what importing numba takes, and reading one kernel that was kept
 SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
+_KEPT = 2  # by how much fewer they are with which one that was kept is read at once
 COMPILING = "compiling kernels, once; plumdp warmup does it ahead"
 NO_STAGE = "compiling"  # the entry of ``seconds`` of a ``Clock`` for kernels compiled meanwhile, which is done once
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
-_typeof: Callable[[Any], Any] = numba.typeof
-_CONFIG: Any = numba.config  # a module whose names are made when it is loaded
 _LOCK = threading.Lock()  # one thread makes a dispatcher, and others that call the kernel wait for it
 
 
@@ -66,15 +63,19 @@ class Kernel:
         if not self.is_compiled:
             if self._is_helper or not self._is_worth_compiling(arguments):
                 return self._run_plain(arguments)
-            self.compile(tuple(_typeof(each) for each in arguments))
+            self.compile(_types_of(arguments))
         return self.dispatcher(*arguments)
 
     def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
+        amount = amount_of(arguments)
         if self.types is None:  # later calls of this process need not look at the disk
-            self.types = tuple(_typeof(each) for each in arguments)
+            is_short = self.plain_seconds < READING or ("numba" not in sys.modules and seconds_of_plain() < IMPORTING)
+            if PATIENCE and is_short and amount * _KEPT <= self._small:
+                return False
+            self.types = _types_of(arguments)
             if self._is_kept(self.types):
                 return True
-        return amount_of(arguments) > self._small or self.plain_seconds >= PATIENCE * self.n_instructions
+        return amount > self._small or self.plain_seconds >= PATIENCE * self.n_instructions
 
     def _run_plain(self, arguments: tuple[Any, ...]) -> Any:
         start = thread_time()
@@ -195,6 +196,11 @@ def compile_at_once() -> None:
     PATIENCE = 0.0
 
 
+def seconds_of_plain() -> float:
+    """Return the seconds that this process has spent in kernels as plain Python."""
+    return sum(kernel.plain_seconds for kernel in KERNELS)
+
+
 def seconds_of_compiling() -> float:
     """Return the seconds that this process has spent on compiling kernels, or on reading compiled ones."""
     return sum(kernel.compiling_seconds for kernel in KERNELS)
@@ -218,21 +224,17 @@ def amount_of(arguments: tuple[Any, ...]) -> int:
 
 def _jit(function: FunctionType, options: dict[str, Any]) -> Any:
     """Return the function for numba to compile, without the option that is private to numba where it is unknown."""
+    njit = _numba().njit
     try:
-        return cast(Any, numba.njit)(**options)(function)
+        return njit(**options)(function)
     except (KeyError, TypeError):
-        return cast(Any, numba.njit)(**{name: value for name, value in options.items() if name != "_nrt"})(function)
+        return njit(**{name: value for name, value in options.items() if name != "_nrt"})(function)
 
 
-class _Format(caching.CompileResultCacheImpl):
-    """Turns compiled functions into objects that can be pickled, and back."""
-
-    def __init__(self) -> None:
-        """Begin without a file of numba's own cache."""
-
-
-class _KernelCache(caching.NullCache):
+class _KernelCache:
     """The cache of one kernel, with a file for each kind of arguments, which numba asks before it compiles."""
+
+    cache_path = None  # which numba names in its statistics
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -243,7 +245,7 @@ class _KernelCache(caching.NullCache):
         for folder in cache_folders():
             with suppress(Exception):
                 content = pickle.loads((folder / self._kernel._file(sig)).read_bytes())
-                return cast(Any, _Format()).rebuild(target_context, content)
+                return _format().rebuild(None, target_context, content)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -251,7 +253,7 @@ class _KernelCache(caching.NullCache):
         for folder in cache_folders():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_whole(folder / self._kernel._file(sig), pickle.dumps(cast(Any, _Format()).reduce(data)))
+                write_whole(folder / self._kernel._file(sig), pickle.dumps(_format().reduce(None, data)))
                 return
             except Exception as error:
                 reason = getattr(error.__context__ or error, "strerror", None) or f"{type(error).__name__}: {error}"
@@ -261,8 +263,8 @@ class _KernelCache(caching.NullCache):
 
 def cache_folders() -> list[Path]:
     """Return the folders for compiled kernels, best first: numba's own setting, or beside this module and at home."""
-    if _CONFIG.CACHE_DIR:
-        return [Path(_CONFIG.CACHE_DIR, "plumdp")]
+    if chosen := _numba().config.CACHE_DIR:
+        return [Path(chosen, "plumdp")]
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
     return [Path(__file__).parent / "__pycache__" / "kernels", Path(home, "plumdp")]
 
@@ -274,8 +276,11 @@ def folder_in_use() -> Path | None:
 
 @cache
 def _machine() -> tuple[str, ...]:
+    from llvmlite import binding
+
     processor = (binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
-    chosen = (str(_CONFIG.CPU_NAME), str(_CONFIG.CPU_FEATURES))
+    numba = _numba()
+    chosen = (str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES))
     return (numba.__version__, np.__version__, sys.version, *processor, *chosen)
 
 
@@ -295,7 +300,6 @@ def _say_once(text: str, level: int = logging.INFO) -> None:
         tell_part(text)
 
 
-_numba: Any = extending  # which has no annotations
 _FOR_READING, _IN_NEAREST_CACHE, _DATA = 0, 3, 1
 
 
@@ -308,13 +312,15 @@ def prefetch(array: Any, index: Any) -> None:
 
 def _typed(context: Any) -> Any:
     """Return the type that numba gives ``prefetch``: a function that returns nothing."""
-    return lambda array, index: types.none
+    return lambda array, index: _numba().types.none
 
 
 def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Write the instruction."""
+    from llvmlite import ir
+
     array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-    index = context.cast(builder, arguments[1], signature.args[1], types.uint64)
+    index = context.cast(builder, arguments[1], signature.args[1], _numba().types.uint64)
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
     instruction = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
@@ -323,8 +329,27 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_dummy_value()
 
 
-_numba.type_callable(prefetch)(_typed)
-_numba.lower_builtin(prefetch, types.Array, types.Integer)(_write)
+@cache
+def _numba() -> Any:
+    """Return numba, which takes about half a second to import, once it knows how to write ``prefetch``."""
+    import numba
+    from numba import extending
+
+    extending.type_callable(prefetch)(_typed)
+    extending.lower_builtin(prefetch, numba.types.Array, numba.types.Integer)(_write)
+    return numba
+
+
+def _types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the types that numba gives to arguments."""
+    return tuple(map(_numba().typeof, arguments))
+
+
+def _format() -> Any:
+    """Return the functions of numba that turn compiled functions into objects which can be pickled, and back."""
+    from numba.core.caching import CompileResultCacheImpl
+
+    return CompileResultCacheImpl
 
 
 class Clock:

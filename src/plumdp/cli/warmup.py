@@ -26,7 +26,7 @@ def warmup(given: Options) -> None:
 def warm_up_later() -> None:
     """Start a process that compiles the kernels which this command lacked, and say so, unless it must not."""
     may_start = os.environ.get(VARIABLE) != "0" and not os.environ.get("CI")
-    if not may_start or "numba" not in sys.modules:  # without numba, no kernel was run
+    if not may_start or "numba" not in sys.modules:  # without numba, none was missed
         return
     from plumdp.cli.warming import start_process
 
