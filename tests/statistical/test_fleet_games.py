@@ -1,18 +1,19 @@
 """Games of a fleet: how many names on a list are wrong, and how often bounds on unseen units are."""
 
-from math import inf, log
+from math import inf, log, nan
 
 import numpy as np
 import pytest
 from evidence import until_refuted
+from scipy.stats import binom
 from tiers import size
 from watch_games import COIN_ROWS
 
 from plumdp.data.seen import Seen
 from plumdp.watching.fleets import Won, e_value, won_by
 from plumdp.watching.plan import Plan, WatchState
-from plumdp.watching.shares import _share
-from plumdp.watching.units import e_bh
+from plumdp.watching.shares import _share, share_worse
+from plumdp.watching.units import UnitRow, UnitTable, e_bh
 
 pytestmark = pytest.mark.slow
 
@@ -137,3 +138,43 @@ def test_bounds_of_units_that_fail_one_by_one_hold():
         return _share(int(bad.sum()), n, error, failing, apart=True, looked=False) < true
 
     assert not until_refuted((game() for _ in range(size(300, 4000))), rate=0.1).is_refuted
+
+
+def table_of(ends, direction="max", error=1e-4):
+    """Return a table of units with these certified lower (upper) ends."""
+    sides = [(end, inf) if direction == "max" else (-inf, end) for end in ends]
+    rows = tuple(UnitRow(f"{i}", "certified", *each, 1.0, 0, "", 0.0, "") for i, each in enumerate(sides))
+    return UnitTable(rows, "", direction, 1 - error, "each", error, ())
+
+
+def is_unreached(rng, *, failing, apart, direction="max", n=60, share=0.3):
+    """Return whether the number for a share is wrong, of units with uniform values and ends that are the values."""
+    ends = rng.random(n) if apart or rng.random() >= failing else np.full(n, 1.0 if direction == "max" else 0.0)
+    found = share_worse(table_of(ends, direction, failing), share=share, confidence=0.5, apart=apart)
+    return (found.than if direction == "max" else 1 - found.than) > share
+
+
+@pytest.mark.parametrize("direction", ["max", "min"])
+@pytest.mark.parametrize("apart", [True, False])
+def test_what_a_share_of_unseen_units_reaches_holds(apart, direction):
+    rng = np.random.default_rng(8)
+    games = (is_unreached(rng, failing=1e-3, apart=apart, direction=direction) for _ in range(size(200, 2000)))
+    assert not until_refuted(games, rate=0.5).is_refuted
+
+
+@pytest.mark.parametrize(("n", "share", "confidence"), [(60, 0.3, 0.5), (200, 0.1, 0.95), (45, 0.07, 0.9)])
+def test_the_end_of_a_share_is_the_last_that_the_binomial_distribution_allows(n, share, confidence):
+    """Of n draws that are worse with the probability of the share, at most k are with one of at most the error."""
+    ends = np.random.default_rng(9).permutation(n).astype(float)
+    found = share_worse(table_of(ends, error=1e-9), share=share, confidence=confidence, apart=True)
+    k = int(found.than)  # ends below it
+    assert found.n_worse == k
+    assert binom.cdf(k, n, share) <= 1 - confidence < binom.cdf(k + 1, n, share)
+
+
+def test_units_without_bounds_are_the_worst():
+    ends = [nan] * 5 + [1.0] * 55
+    assert share_worse(table_of(ends), share=0.3, confidence=0.5).than == 1.0
+    nothing = share_worse(table_of([nan] * 60), share=0.3)
+    assert nothing.than == -inf
+    assert "Too few units have bounds" in nothing.sentence

@@ -182,6 +182,14 @@ def test_a_unit_that_cannot_be_certified_is_a_row_that_says_why():
     assert "5 certified, 2 failed" in table.sentence
 
 
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    table = pl.certify_each(MODEL, {"a": COUNTS["pump-0"], "b": pl.DataError("gone")}, QUESTION, together="rate")
+    table.write(tmp_path / "table.parquet")
+    again = units.read_units_table(tmp_path / "table.parquet")
+    assert repr(again.rows) == repr(table.rows)
+    assert again.to_dict() == table.to_dict()
+
+
 def test_rows_that_hold_at_once_share_the_error():
     table = pl.certify_each(MODEL, COUNTS, QUESTION, confidence=0.95, together="all")
     alone = pl.certify(MODEL, COUNTS["pump-1"], QUESTION, confidence=1 - (1 - 0.95) / 5)

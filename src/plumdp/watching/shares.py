@@ -6,31 +6,42 @@ most the following share is worse than x (docs/proofs/watching.md has the proofs
 
     certificates that may fail together:  CP(K + ⌊sN⌋, N; η/2), where s = 2δ/η,
     units drawn with their data:          CP(K, N; η) + δ.
+
+For a share that is fixed in place of x, let k be the largest K for which this is at most the share: at most the
+share of all units is worse than the certified end number k + 1, from the worst on.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, log, sqrt
-from typing import ClassVar, Literal
+from math import floor, inf, isinf, log, nan, sqrt
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Assumption
 from plumdp.confidence.binomial import clopper_pearson
 from plumdp.learning.methods import error_of
+from plumdp.model.graph import FloatArray
 from plumdp.model.text import number_of
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Page, as_html, as_json, as_text
+from plumdp.watching.units import UnitTable
 
 _UP = 1e-12  # more than a few operations round
 
 
 @dataclass(frozen=True)
 class ShareWorse:
-    """An upper bound on the share of units, also unseen ones, whose value is worse than a number."""
+    """An upper bound on the share of units, also unseen ones, whose value is worse than a number.
+
+    Either was given, and the other follows.
+    """
 
     share: float
     than: float
@@ -39,11 +50,21 @@ class ShareWorse:
     n_units: int
     confidence: float
     assumptions: tuple[str, ...]
+    is_of_share: bool = False  # whether the share was given
 
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
         side = "below" if self.direction == "max" else "above"
+        if self.is_of_share and isinf(self.than):
+            return "Too few units have bounds to say what a share of such units reaches."
+        if self.is_of_share:
+            least, end = outward(100 * (1 - self.share), -1, 3), -1 if self.direction == "max" else 1
+            reached = f"at {'least' if end < 0 else 'most'} {outward(self.than, end, 6)}"
+            return (
+                f"At least {least} % of such units, also of those that were not looked at, have a value of {reached} "
+                f"(confidence {percent(self.confidence)})."
+            )
         return (
             f"At most {outward(100 * self.share, 1, 3)} % of such units, also of those that were not looked at, have "
             f"a value {side} {self.than:.10g} (confidence {percent(self.confidence)})."
@@ -64,9 +85,10 @@ class ShareWorse:
 
 
 def share_worse(
-    certificates: Sequence[Certificate],
-    than: float,
+    certificates: Sequence[Certificate] | UnitTable,
+    than: float | None = None,
     *,
+    share: float | None = None,
     confidence: float = 0.95,
     apart: bool = False,
     looked: bool = False,
@@ -76,9 +98,11 @@ def share_worse(
     Parameters
     ----------
     certificates
-        One for each unit, of the value of its own policy, all with the same question.
+        One for each unit, all with the same question; or the table of ``certify_each``.
     than
         The number: values of a maximum are worse below it, and those of a minimum above it.
+    share
+        In place of the number: the share of units that may be worse, such as 0.1. The number is then found.
     confidence
         Of the bound. That of the certificates must be higher.
     apart
@@ -92,43 +116,70 @@ def share_worse(
     >>> from plumdp import case_study, certify, simulate
     >>> study = case_study("betting:5")
     >>> data = [simulate(study.model, study.true_point, 2000, rng=seed, max_steps=6) for seed in range(8)]
-    >>> found = share_worse([certify(study.model, each, study.objective) for each in data], 5.0)
+    >>> certificates = [certify(study.model, each, study.objective) for each in data]
+    >>> found = share_worse(certificates, 5.0)
     >>> found.n_worse, round(found.share, 3)
     (0, 0.369)
+    >>> f"{share_worse(certificates, share=0.4).than:.3f}"  # which at least 60 % of all such units reach
+    '10.694'
     """
-    if not certificates:
-        raise DataError("there are no certificates: give one for each unit of a sample")
-    for each in certificates:
-        require_kind(each, Certificate, "share_worse takes certificates, such as certify makes")
-    first, error = certificates[0], error_of(confidence)
-    if any(
-        (each.claim.objective, each.claim.direction) != (first.claim.objective, first.claim.direction)
-        for each in certificates
-    ):
-        raise DataError("certificates are about different questions: give those of one question")
-    if not than == than:
+    sample, error = _sample(certificates), error_of(confidence)
+    if (than is None) == (share is None) or (share is not None and looked):
+        raise DataError("give a number, or the share of units that may be worse than one; the share is not looked at")
+    is_of_share = share is not None
+    n, about = len(sample.worst), {"apart": apart, "looked": looked}
+    # larger is worse from here on, without bounds most of all
+    if share is not None:
+        if not 0 < share < 1:
+            raise DataError(Option("share", share), ": give the share of units that may be worse, such as 0.1")
+        few = bisect_right(range(n), share, key=lambda k: _share(k, n, error, sample.failing, **about))  # as k grows
+        than = -sample.sign * float(np.sort(sample.worst)[n - few] if few else inf)
+    if than is None or than != than:
         raise DataError(Option("than", than), ": give a number")
-    n_worse = sum(_may_be_worse(each, than) for each in certificates)
-    failing = max(1 - each.confidence for each in certificates) * (1 + _UP)
-    share = _share(n_worse, len(certificates), error, failing, apart=apart, looked=looked)
+    n_worse = int((sample.worst > -sample.sign * than).sum())
+    if share is None:
+        share = _share(n_worse, n, error, sample.failing, **about)
     of_units = "units, each with its data," if apart else "units"
     said = (
         f"{of_units} were drawn at random and alike, and none was left out because of what it showed",
         "how many units, and when to look, was decided before anybody looked"
-        + ("" if looked else "; so was the number"),
+        + ("" if looked else f"; so was the {'share' if is_of_share else 'number'}"),
         "each unit follows the policy of its own certificate",
     )
     together = () if apart else ("certificates may fail together",)
-    rests_on = dict.fromkeys(each for certificate in certificates for each in certificate.rests_on.assumptions)
-    about = (*said, *together, *rests_on)
-    return ShareWorse(share, float(than), first.claim.direction, n_worse, len(certificates), confidence, about)
+    told = (*said, *together, *dict.fromkeys(sample.assumptions))
+    direction: Literal["max", "min"] = "max" if sample.sign > 0 else "min"
+    return ShareWorse(share, float(than), direction, n_worse, n, confidence, told, is_of_share)
 
 
-def _may_be_worse(certificate: Certificate, than: float) -> bool:
-    """Return whether a certificate does not exclude a value that is worse."""
-    if not certificate.claim.claims_bounds:
-        return True
-    return not (certificate.lower >= than if certificate.claim.direction == "max" else certificate.upper <= than)
+class _Sample(NamedTuple):
+    """What is certified of a sample of units."""
+
+    worst: FloatArray  # the certified end of each, infinite without bounds; larger is worse
+    sign: int  # 1 if values should be large, -1 if small
+    failing: float  # how often a certificate may fail
+    assumptions: Sequence[str]
+
+
+def _sample(given: Sequence[Certificate] | UnitTable) -> _Sample:
+    """Return what is certified of a sample, whose units have the same question."""
+    if isinstance(given, UnitTable):
+        sign = 1 if given.direction == "max" else -1
+        ends = [row.lower if sign > 0 else row.upper for row in given.rows]
+        failing, assumptions = given.error, given.assumptions
+    else:
+        for each in given:
+            require_kind(each, Certificate, "share_worse takes certificates, such as certify makes")
+        if len({(each.claim.objective, each.claim.direction) for each in given}) > 1:
+            raise DataError("certificates are about different questions: give those of one question")
+        sign = 1 if given and given[0].claim.direction == "max" else -1
+        ends = [(each.lower if sign > 0 else each.upper) if each.claim.claims_bounds else nan for each in given]
+        failing = max((1 - each.confidence for each in given), default=0.0)
+        assumptions = tuple(text for each in given for text in each.rests_on.assumptions)
+    if not ends:
+        raise DataError("there are no certificates: give one for each unit of a sample")
+    worst = -sign * np.array(ends, dtype=np.float64)
+    return _Sample(np.where(np.isnan(worst), inf, worst), sign, failing * (1 + _UP), assumptions)
 
 
 def _share(k: int, n: int, error: float, failing: float, *, apart: bool, looked: bool) -> float:

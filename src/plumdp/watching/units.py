@@ -201,7 +201,8 @@ def read_units_table(path: str | Path) -> UnitTable:
     if told.pop("schema", None) != UnitTable.SCHEMA:
         raise DataError(f"{path}: this is not a table of units; choose another file")
     block = read_parquet([path])
-    rows = zip(*(block[name].tolist() for name in UnitRow._fields), strict=True)
+    columns = (np.ma.filled(block[name], nan) if kind is np.float64 else block[name] for name, kind in _TYPES.items())
+    rows = zip(*(each.tolist() for each in columns), strict=True)  # NaN is null in the file
     return UnitTable(tuple(UnitRow(*row) for row in rows), **told | {"assumptions": tuple(told["assumptions"])})
 
 
@@ -267,7 +268,8 @@ class _Job:
 
 
 def failed(unit: str, why: str, code: int = 2) -> UnitRow:
-    """Return the row of a unit of which nothing can be said."""
+    """Return the row of a unit of which nothing can be said, with what is wrong and not with what to do about it."""
+    why = " ".join(line.strip() for line in why.splitlines()[:2])
     return UnitRow(unit, FAILED, nan, nan, nan, code, why, 0.0, "")
 
 
