@@ -18,8 +18,8 @@ from .claim import (
     about,
     check_budget,
     check_guarantee,
-    check_sentence,
     read_files,
+    sentence_of,
     spent_by_set,
     trusted_words,
 )
@@ -79,7 +79,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with limited_work():
         proved = check_bracket(claim, witness, report)
     with report.layer("sentence"):
-        report.sentence = check_sentence(proved, witness)
+        report.sentence = sentence_of(proved)
 
 
 def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:

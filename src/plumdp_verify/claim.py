@@ -5,44 +5,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from flint import fmpq
 
-from .answers import Answer, check_verdict, read_answer, threshold_of
+from .answers import Answer, answer_in_words, check_verdict, read_answer
 from .comparison import (
     Comparison,
-    Ends,
     called,
     check_name,
+    comparison_in_words,
     named_files,
     names_of,
-    numbers_in,
     quoted,
     read_comparison,
     read_ends,
-    read_sentence,
 )
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 from .report import ALONE, OTHER_CHAIN
+from .words import in_words, percent
 
 CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
-FORMAT = "plumdp/witness/2"
+FORMAT = "plumdp/witness/3"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
-_VALUES = (  # what the sentence of a value says of it
-    "{subject} value lies between {lower} and {upper}{unit} with confidence {confidence} %.",
-    "{subject} value is {lower}{unit} with confidence {confidence} %.",
-    "Inconclusive: the bounds do not exclude the worst value, {worst} "
-    "(between {lower} and {upper}{unit}, confidence {confidence} %).",
-)
 _OBJECTIVE = re.compile(
     r'(?:"[^"]*" *: *)?((?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\]) *;?', re.DOTALL
 )
 _MAX_TEXT = 10_000
-_DECIMAL = re.compile(r"-?(?:\d{1,400}|\d{1,3}(?:,\d{3}){1,99})(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
 _MAX_SHARES = 50  # of the error
 _MAX_TOTAL = 1_000_000_000  # bytes of all files
 _GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
@@ -68,6 +60,7 @@ class Claim:
     confidence: Exact
     certificate: Part
     comparison: Comparison | None = None  # with another policy
+    answer: Answer | None = None  # to a threshold
     is_alone: bool = False  # whether it says of one policy what the value is, as if there were no other
     unit: str = ""  # in which it says that values are
 
@@ -112,7 +105,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     status = certificate["status"].text()
     require(status in ("certified", "inconclusive"), f"verify does not know {status}")
-    for name in ("ground", "rungs"):  # runs are not among the files, so that nothing shows what they earned
+    for name in ("ground", "rungs", "cap"):  # runs are not among the files, so that nothing shows what they earned
         require(name not in certificate, f"verify does not know bounds by whole runs ({name})")
     model_tolerance = witness["model_tolerance"].number() if "model_tolerance" in witness else fmpq(0)
     require(
@@ -123,6 +116,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     unit = certificate["unit"].text() if "unit" in certificate else ""
     if unit:
         check_name(unit, f"{CERTIFICATE}: unit", "%°²³€$£¥")
+        require(not certificate["objective"].text().startswith("P"), f"{CERTIFICATE}: probabilities have no unit")
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
@@ -135,9 +129,14 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
     ends = read_ends(certificate["lower"], certificate["upper"])
-    is_alone = not direction or (answer is not None and answer.about == "alone")
+    is_alone = not direction or (answer is not None and answer.about == "only")
     comparison = read_comparison(certificate["comparison"], ends) if "comparison" in certificate else None
-    return Claim(*ends, confidence, certificate, comparison, is_alone, unit)
+    return Claim(*ends, confidence, certificate, comparison, answer, is_alone, unit)
+
+
+def _read_answer(certificate: Part) -> Answer:
+    is_given = certificate["options"]["policy"].value == "given"
+    return read_answer(certificate["answer"], certificate["objective"].text(), is_given)
 
 
 def read_objective(objective: str) -> tuple[str, str]:
@@ -153,11 +152,21 @@ def trusted_words(claim: Claim) -> Iterator[str]:
     yield from [ALONE] * claim.is_alone
     if claim.unit:
         yield f'that values are counted in "{claim.unit}"'
-    if "answer" in claim.certificate and _read_answer(claim.certificate).about == "found":
-        yield called("policy.csv", "the recommended policy")
+    yield from (called(*each) for each in files_named(claim))
     if claim.comparison is not None:
         yield OTHER_CHAIN
-        yield from (called(*each) for each in named_files(claim.certificate["comparison"]))
+
+
+def files_named(claim: Claim) -> list[tuple[str, str]]:
+    """Return the files of policies with what a result calls them, which nothing in it proves."""
+    options, found = claim.certificate["options"], "the recommended policy"
+    named = [] if options["policy"].value == "given" else [("policy.csv", found)]
+    if "practice" in options and options["practice"].truth():
+        require(not named, f"{CERTIFICATE}: practice is a policy that was given")
+        named = [("policy.csv", "practice")]
+    if claim.comparison is not None:
+        named += named_files(claim.certificate["comparison"])
+    return [*dict.fromkeys(named)]
 
 
 def about(claim: Claim) -> str:
@@ -174,108 +183,45 @@ def about(claim: Claim) -> str:
     return text
 
 
-def check_sentence(claim: Claim, witness: Part) -> str:
-    """Return the printed sentences, whose numbers are the bounds and the confidence, rounded to the safe side."""
-    sentence, certificate = _check_value(claim, witness["claim"]["sentence"].text()), claim.certificate
-    if "answer" in certificate:
-        sentence = _check_answer(claim, certificate["answer"])
-    if claim.comparison is not None:
-        sentence = f"{sentence} {_check_comparison(claim, claim.comparison, certificate['comparison'])}"
-    return sentence
+def sentence_of(claim: Claim) -> str:
+    """Return what is proved in a sentence, written from numbers and kinds: no sentence of a result is repeated in it.
+
+    The bracket is the proved one, rounded outward, and what is said of it follows from that.
+    """
+    certificate, unit = claim.certificate, claim.unit and f' "{claim.unit}"'
+    asked, direction = read_objective(certificate["objective"].text())
+    is_share, sure = asked.startswith("P"), f"(confidence {percent(claim.confidence)})"
+    _check_status(claim, is_share=is_share)
+    if claim.answer is not None:
+        question, own = " ".join(claim.answer.question.split()), (claim.lower, claim.upper)
+        check_verdict(claim.answer, certificate["answer"].place, *own)
+        proved = answer_in_words(claim.answer, *own, is_share=is_share, unit=unit)
+        return f"{claim.answer.verdict.capitalize()} {sure}: {proved}; {question} was asked."
+    policy = "" if claim.is_alone else " under policy.csv"
+    said = f"{asked} is {in_words(claim.lower, claim.upper, is_share=is_share)}{unit}{policy} {sure}."
+    if claim.comparison is None:
+        return said
+    names = names_of(certificate["comparison"])
+    compared = comparison_in_words(claim.comparison, names, direction or "max", is_share=is_share, unit=unit)
+    return f"{compared} {sure}. {said}"
 
 
-def _check_value(claim: Claim, sentence: str) -> str:
-    """Return the sentence about the policy's value, which follows from the bracket."""
-    certificate, unit = claim.certificate, claim.unit and f" {claim.unit}"
-    subject = "The policy's" if read_objective(certificate["objective"].text())[1] else "The"
-    found = [numbers_in(sentence, form, subject=subject, unit=unit) for form in _VALUES]
-    told = next((each for each in found if each is not None), None)
-    is_certified = told is not None and "worst" not in told
-    require((certificate["status"].text() == "certified") == is_certified, "the sentence is not that of the status")
-    if told is None:
-        reason = f"Inconclusive: {certificate['reason'].text()}."
-        require(sentence == reason, "the sentence is not one that verify knows")
-        return "Inconclusive."  # the reason is not checked, and so it is not repeated
-    lower, upper, confidence = told["lower"], told.get("upper", told["lower"]), told["confidence"]
-    worst = lower if certificate["direction"].text() == "max" else upper
-    require(told.get("worst", worst) == worst, "the worst value is not an end of the bracket")
-    _check_all_said(claim, lower, upper, confidence)
-    form = _VALUES["upper" not in told]  # that an end is the worst value is not proved, and so it is not repeated
-    said = form.format(subject=subject, unit=unit and f' "{claim.unit}"', **told)
-    return said if is_certified else f"Inconclusive: {said[0].lower()}{said[1:]}"
+def _check_status(claim: Claim, *, is_share: bool) -> None:
+    """Require that a bracket which excludes values is not called inconclusive, nor one that excludes none certified.
 
-
-def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
-    _check_said(claim, "at least", low)
-    _check_said(claim, "at most", high)
-    _check_confidence(claim, confidence)
-
-
-def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
-    """Return the sentence of a comparison, which follows from the bracket of the difference."""
-    direction, (lower, upper) = claim.certificate["direction"].text(), comparison.difference
-    said, (least, most) = (
-        read_sentence(part, direction, claim.unit),
-        _turned(lower, upper, 1 if direction == "max" else -1),
-    )
-    if said.margin is not None:  # of what the first policy gains
-        margin = _printed(said.margin)
-        is_near = least is not None and -margin <= least
-        is_near = is_near and (not said.is_same or (most is not None and most <= margin))
-        require(is_near, f"{part.place}: it does not follow that a policy is within the margin")
-    lower, upper = _turned(lower, upper, said.sign)
-    is_known = not said.is_better or (lower is not None and lower > 0)
-    require(is_known, f"{part.place}: it does not follow that a policy is better")
-    _check_all_said(replace(claim, lower=lower, upper=upper), said.lower, said.upper, said.confidence)
-    return said.text
-
-
-def _turned(lower: Exact | None, upper: Exact | None, sign: int) -> Ends:
-    """Return a bracket, or with the sign -1 that of the negative."""
-    if sign > 0:
-        return lower, upper
-    return None if upper is None else -upper, None if lower is None else -lower
-
-
-def _read_answer(certificate: Part) -> Answer:
-    is_given = certificate["options"]["policy"].value == "given"
-    return read_answer(certificate["answer"], certificate["objective"].text(), is_given)
-
-
-def _check_answer(claim: Claim, part: Part) -> str:
-    """Return the sentence of an answer to a threshold, which follows from the bracket."""
-    answer = _read_answer(claim.certificate)
-    for side, number in answer.said:
-        _check_said(claim, side, number)
-    _check_confidence(claim, answer.confidence)
-    check_verdict(part, _printed(threshold_of(part["question"])), claim.lower, claim.upper)
-    return part["sentence"].text()
-
-
-def _check_said(claim: Claim, side: str, number: str) -> None:
-    """Require that a printed number is an end of the bracket, or beyond it."""
-    if side == "at least":
-        holds = number == "-infinity" if claim.lower is None else _printed(number) <= claim.lower
-        require(holds, "the sentence says a larger lower end than the certificate")
+    Of rewards it is not known here whether 0 is the least that there can be.
+    """
+    (lower, upper), certificate = (claim.lower, claim.upper), claim.certificate
+    no_high = upper is None or (is_share and upper >= 1)
+    certified, inconclusive = ((lower is None or (is_known and lower <= 0), no_high) for is_known in (is_share, True))
+    if certificate["options"]["policy"].value == "given":  # either end answers
+        is_empty, may_be_empty = all(certified), all(inconclusive)
     else:
-        holds = number == "infinity" if claim.upper is None else _printed(number) >= claim.upper
-        require(holds, "the sentence says a smaller upper end than the certificate")
-
-
-def _check_confidence(claim: Claim, percent: str) -> None:
-    tiny = fmpq(1, 10**8)  # a confidence such as 0.999 is printed as 99.9 %, and stored to the nearest float
-    is_safe = 1 - _printed(percent) / 100 >= (1 - claim.confidence) * (1 - tiny)
-    require(is_safe, "the sentence says more confidence than the certificate")
-
-
-def _printed(text: str) -> Exact:
-    """Return a decimal number exactly."""
-    found = _DECIMAL.fullmatch(text)
-    if found is None:
-        raise Rejected("the sentence has something else in place of a number")
-    digits, places = re.sub("[,.]", "", text.partition("e")[0]), len(found[1] or "")
-    power = int(found[2] or 0) - places
-    return fmpq(int(digits)) * (fmpq(10) ** power if power >= 0 else 1 / fmpq(10) ** -power)
+        is_min = certificate["direction"].text() == "min"
+        is_empty, may_be_empty = certified[is_min], inconclusive[is_min]
+    is_certified = certificate["status"].text() == "certified"
+    fits = not is_empty or lower == upper if is_certified else may_be_empty
+    require(fits, "the status is not that of the bracket")
 
 
 def check_budget(claim: Claim, witness: Part, spent: Iterable[tuple[str, int, Exact]]) -> None:

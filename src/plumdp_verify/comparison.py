@@ -1,4 +1,4 @@
-"""Comparisons of two policies: the bounds on the first's value less the second's, and the sentence that follows.
+"""Comparisons of two policies: the bounds on the first's value less the second's, and the sentence they lead to.
 
 The certificate is of one of them. The witness has the chain of the other in its part ``comparison``, with functions for
 its values, so that a difference of functions bounds the difference of values at every point of the set.
@@ -6,11 +6,11 @@ its values, so that a difference of functions bounds the difference of values at
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .reading import Exact, Part, Rejected, require
+from .reading import Exact, Part, require
+from .words import one_by_one, shortest
 
 Ends: TypeAlias = tuple[Exact | None, Exact | None]
 """The lower and the upper end of a bracket; None is one that claims nothing."""
@@ -18,21 +18,8 @@ Ends: TypeAlias = tuple[Exact | None, Exact | None]
 _LONGEST_NAME, _SHOWN = 300, 60
 _IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neither quotation marks nor %
 _ORDINALS = ("the first policy", "the second policy")
-_PLAIN = (*_ORDINALS, "the recommended policy", "the baseline", "today's practice")
-_KNOWN = {  # without an end: what is said of policies of which neither is better
-    "unknown": "Inconclusive",
-    "same": "{first} and {second} are the same within {margin}{unit}",
-    "not worse": "{first} is not worse than {second} by more than {margin}{unit}",
-}
-_LIES = ": the value of {first} less that of {second} lies between {lower} and {upper}{unit}"
-_SPOKEN = ": {first} {verb} between {lower}{unit} less and {upper}{unit} more than {second}"  # {lower} is its negative
-_ONLY = ", but only within the margin of {margin}{unit}"
-_BETTER = (
-    "{first} is better{only}: its value is {larger} by at least {lower} and at most {upper}",
-    "{first} is better{only}: it {verb} {lower} to {upper}{unit} {more} than {second}",
-)
-_SURELY = ", with confidence {confidence} %."
-_NUMBERS = ("margin", "lower", "upper", "confidence", "worst")
+_PLAIN = (*_ORDINALS, "the recommended policy", "the baseline", "practice")
+_NAMED = {"names", "margin", "first", "second", "difference", "policy", "assuming"}
 
 
 @dataclass(frozen=True)
@@ -42,20 +29,7 @@ class Comparison:
     sign: int  # 1 if the certificate is of the first policy, -1 if of the second
     other: Ends  # of the value of the other one
     difference: Ends  # of the value of the first less that of the second
-
-
-@dataclass(frozen=True)
-class ComparisonClaim:
-    """What the sentence of a comparison says of the value of one policy less that of another."""
-
-    sign: int  # -1 if it is that of the second less the first
-    is_better: bool  # whether it calls the policy better whose value comes first
-    lower: str
-    upper: str
-    confidence: str
-    text: str  # the sentence, with names in quotation marks
-    margin: str | None = None  # by more than which the first policy is not worse
-    is_same: bool = False  # nor better
+    margin: Exact  # how much worse a policy may be without being called worse
 
 
 def read_ends(lower: Part, upper: Part) -> Ends:
@@ -73,7 +47,11 @@ def read_comparison(part: Part, own: Ends) -> Comparison:
     ends = {name: read_ends(part[name][0], part[name][1]) for name in ("first", "second", "difference")}
     require(ends[which] == own, f"{part.place}: the bounds of the {which} policy are not those of the certificate")
     names_of(part)
-    return Comparison(*((1, ends["second"]) if which == "first" else (-1, ends["first"])), ends["difference"])
+    others, margin = set(part.names()) - _NAMED, part["margin"].number()
+    require(not others, f"{part.place}: verify does not know {', '.join(sorted(others))[:40]}")
+    require(margin >= 0, f"{part.place}: the margin is negative")
+    sign, other = (1, ends["second"]) if which == "first" else (-1, ends["first"])
+    return Comparison(sign, other, ends["difference"], margin)
 
 
 def names_of(part: Part) -> list[str]:
@@ -141,40 +119,33 @@ def _ends(part: Part, states: list[str]) -> dict[str, str]:
     return result
 
 
-def read_sentence(part: Part, direction: str, unit: str) -> ComparisonClaim:
-    """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side.
-
-    It must be one that is written here from the names, the unit and four numbers.
-    """
-    sentence, names, is_max = part["sentence"].text(), names_of(part), direction == "max"
-    words = {"verb": "yields" if is_max else "costs", "more": "more" if is_max else "less"}
-    words |= {"larger": "larger" if is_max else "smaller"}
-    forms = [(kind, 0, known + end) for kind, known in _KNOWN.items() for end in (_LIES, _SPOKEN)[: 1 + bool(unit)]]
-    for which, only in ((0, ""), (1, ""), (0, _ONLY), (1, _ONLY)):
-        forms += [("better", which, form.replace("{only}", only)) for form in _BETTER[: 1 + bool(unit)]]
-    for kind, which, form in forms:
-        both, shown = ((each[::-1] if which else each) for each in (names, [quoted(name) for name in names]))
-        told = numbers_in(sentence, form + _SURELY, first=both[0], second=both[1], unit=unit and f" {unit}", **words)
-        if told is None:
-            continue
-        said = words | told | {"first": shown[0], "second": shown[1], "unit": unit and f' "{unit}"'}
-        lower = f"-{told['lower']}" if _SPOKEN in form else told["lower"]
-        sign = (-1) ** which * (1 if is_max or kind != "better" else -1)
-        is_same = kind == "same" or (kind == "better" and "margin" in told)
-        ends, text = (lower, told["upper"], told["confidence"]), _capital((form + _SURELY).format(**said))
-        return ComparisonClaim(sign, kind == "better", *ends, text, told.get("margin"), is_same)
-    raise Rejected(f"{part.place}: the sentence is not one that verify knows")
-
-
-def numbers_in(sentence: str, form: str, **words: str) -> dict[str, str] | None:
-    """Return the numbers in a sentence by their names, or None if it is not written in a form with some words."""
-    marks = {name: chr(i) for i, name in enumerate(_NUMBERS)}  # which no words have
-    pattern = re.escape(_capital(form.format(**marks, **words)))
-    for name, mark in marks.items():
-        pattern = pattern.replace(mark, f"(?P<{name}>\\S+)")
-    found = re.fullmatch(pattern, sentence)
-    return None if found is None else found.groupdict()
+def comparison_in_words(compared: Comparison, names: list[str], direction: str, *, is_share: bool, unit: str) -> str:
+    """Return which policy has the larger value and by how much, and what that means for both, in words."""
+    (lower, upper), (first, second) = compared.difference, map(quoted, names)
+    least, most = (lower, upper) if direction == "max" else turned(lower, upper)
+    is_better, is_worse = least is not None and least > 0, most is not None and most < 0
+    margin, is_near = compared.margin, least is not None and least > -compared.margin
+    is_same = is_near and most is not None and most < margin
+    within = f"{shortest(margin)}{unit}"
+    known = f"{first} is better than {second}" if is_better else f"{second} is better than {first}" if is_worse else ""
+    if is_same:
+        known = f"{known}, but only within {within}" if known else f"{first} and {second} are the same within {within}"
+    elif is_near and not known:
+        known = f"{first} is not worse than {second} by more than {within}"
+    if upper is not None and upper <= 0:
+        first, second, (lower, upper) = second, first, turned(lower, upper)
+    words = f" percentage points{unit}" if is_share else unit
+    low, high = one_by_one(
+        *(None if end is None else end * (100 if is_share else 1) for end in (lower, upper)), is_share=False
+    )
+    if lower is not None and lower >= 0:
+        ends = f"{low} to {high}{words} larger" if high is not None else f"at least {low}{words} larger"
+    else:
+        low, high = ("any number" if end is None else f"{end.lstrip('-')}{words}" for end in (low, high))
+        ends = f"between {low} smaller and {high} larger"
+    return f"{known or 'Inconclusive'}: under {first} the value is {ends} than under {second}"
 
 
-def _capital(name: str) -> str:
-    return "The " + name[4:] if name.startswith("the ") else name
+def turned(lower: Exact | None, upper: Exact | None) -> Ends:
+    """Return the bracket of the negative."""
+    return None if upper is None else -upper, None if lower is None else -lower

@@ -8,21 +8,6 @@ from dataclasses import dataclass, field
 
 from .reading import Rejected
 
-LAYERS = {
-    "files": "files are those that were written, and the kind of result is known",
-    "budget": "the error is divided, and no part spends more than its share",
-    "counts": "rows and classes have probabilities that sum to one, and are counted once",
-    "bets": "bets and laws follow from what was seen before the data they are used on",
-    "set": "the set of parameters follows from the counts",
-    "values": "the functions are below and above the policy's value at every point of the set",
-    "bracket": "the bracket follows from the functions and the set",
-    "sentence": "the printed sentence follows from the bracket",
-    "data": "counts, space and law are those of the data and the model in the folder",
-    "log": "counts, their order and all settings are those that your data lead to, counted again by your model",
-    "directions": "bets are along gradients that were found before the data they are used on",
-    "trials": "no run of the model tries an event twice whose interval rests on that",
-    "model": "space, rows, direction and the chain of the policy are those of your model, which was read again",
-}
 CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
 OTHER_CHAIN = "that the chain it is compared with is that of the property, the model and the policy in rival.csv"
 SPACE = "that rows and parameter space are those of the model"
@@ -87,11 +72,19 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
         if self.broken is not None:
-            verdict = "BROKEN " if self.broken.is_broken else "could not compare:"
-            return "\n".join([*lines, f"{self.broken.layer:10} {verdict} {self.broken}"])
-        lines += [f"verified: {self.sentence}", f"of: {self.objective}"]
-        lines += [f"assuming: {text}" for text in self.assumed]
-        lines += [f"trusted: {text}" for text in self.trusted]
-        return "\n".join([*lines, f"not checked: {', '.join([*self.unchecked, OTHER_ENTRIES])}"])
+            verdict = "Rejected" if self.broken.is_broken else "Not verified"
+            told, beside = (
+                f"{verdict} ({self.broken.layer}): {self.broken}.",
+                {"checks passed": [", ".join(self.passed)] * bool(self.passed)},
+            )
+        else:
+            told = f"Verified: {self.sentence}"
+            beside = {
+                "of": [self.objective],
+                "checks passed": [", ".join(self.passed)],
+                "valid if": self.assumed,
+                "on trust": self.trusted,
+                "not checked": [*self.unchecked, OTHER_ENTRIES],
+            }
+        return "\n".join([told, *(f"  {name:14}  {'; '.join(texts)}" for name, texts in beside.items() if texts)])

@@ -181,7 +181,7 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
         asked = ["-p", f'R{{"money"}}>={number} [ F "end" ]', "--json"]
         code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
         assert (code, json.loads(out)["verdict"]) == (expected, verdict)
-        assert "this policy has at " in json.loads(out)["sentence"]
+        assert "this policy has at " in json.loads(out)["headline"]
     run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", "-o", "mixed", *asked)
     assert json.loads((folder / "mixed" / "certificate.json").read_text())["answer"]["verdict"] == "inconclusive"
     code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed/policy.csv", "--json")

@@ -46,11 +46,11 @@ ANSWER = {
     "allOf": [
         CERTIFICATE,
         {
-            "required": ["question", "verdict", "sentence", "limit"],
+            "required": ["question", "verdict", "headline", "limit"],
             "properties": {
                 "question": TEXT,
                 "verdict": {"enum": ["yes", "no", "inconclusive"]},
-                "sentence": TEXT,
+                "headline": TEXT,
                 "limit": BOUND,
             },
         },

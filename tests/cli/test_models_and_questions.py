@@ -139,7 +139,7 @@ def test_a_yes_about_one_policy_names_the_question_about_all(run, folder, text, 
     words = f"Other policies may do worse: ask {of_all} for all policies."
     assert words in " ".join(run("certify", "mine.py:model", "log.parquet", "-p", text).out.split())
     asked = run("certify", "mine.py:model", "log.parquet", "-p", text, "--json", "-o", "asked", "--force")
-    assert json.loads(asked.out)["sentence"].endswith(f" with confidence 99.9 %. {words}")
+    assert json.loads(asked.out)["headline"].endswith(f" was asked. {words}")
     assert run("report", "asked").code == 0
     assert unescape((folder / "asked" / "report.html").read_text(encoding="utf-8")).count(words) == 2  # and all digits
     every = run("certify", "mine.py:model", "log.parquet", "-p", of_all + text[text.index(" [") :], "--json")

@@ -121,7 +121,7 @@ def test_answers_to_thresholds(tmp_path, asked):
     answer = plumdp.decide(learned_for_goal(), question, policy=asked[1])
     require_verdict(learned_for_goal(), answer.answered, QUESTIONS[asked], tmp_path / "result")
     if not QUESTIONS[asked]:
-        assert verify(tmp_path / "result").sentence == answer.sentence
+        assert verify(tmp_path / "result").sentence.startswith(f"{answer.verdict.capitalize()} (")
 
 
 @pytest.mark.skipif(TIER != "night", reason="at night")

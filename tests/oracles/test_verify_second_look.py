@@ -219,8 +219,7 @@ def test_parts_that_are_missing_have_a_verdict(result):
 
 def test_an_answer_about_the_value_is_one_of_a_model_without_choices(result):
     before = (result / "certificate.json").read_text()
-    sentence = "Yes: the value is at least 0.6, with confidence 99.9 %."
-    answer = {"question": 'Pmax>=0.6 [ F "goal" ]', "verdict": "yes", "sentence": sentence}
+    answer = {"question": 'Pmax>=0.6 [ F "goal" ]', "verdict": "yes", "about": "only", "limit": None}
     rewrite(result, change_certificate=lambda certificate: certificate.update(answer=answer))
     with pytest.raises(Rejected, match="other policies"):
         check_words(Look(result, Own(small_model())))

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 from support.verified_results import answered, compared, rehash, witnessed, worn, worn_counts
 
 import plumdp
+from plumdp.base.errors import DataError
 from plumdp.decisions import make_witness, verify
 from plumdp.model.language.property import parse_property
+from plumdp.result.show import as_text
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
@@ -117,11 +119,11 @@ def honest_files(kind: str) -> dict[str, Any]:
 
 
 FIELDS = (  # of both files, where both have them; "*" is each part of a list or an object
-    *("objective", "direction", "lower", "upper", "confidence", "sentence", "status", "reason", "guarantee"),
+    *("objective", "direction", "lower", "upper", "confidence", "status", "reason", "guarantee"),
     "model_tolerance",
     *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
-    *("options practice", "answer question", "answer verdict", "answer sentence"),
-    *("comparison sentence", "comparison names", "comparison margin", "comparison policy", "comparison first *"),
+    *("options practice", "answer question", "answer verdict", "answer about", "answer limit", "in_brief *"),
+    *("comparison names", "comparison margin", "comparison policy", "comparison first *"),
     *("comparison second *", "comparison difference *", "format", "parameters", "data order", "data sampling"),
     *("data lengths *", "budget error", "budget shares *", "classes *", "rows *", "space *"),
     *(f"{part}chain {name}" for part in ("", "comparison ") for name in (
@@ -263,16 +265,11 @@ def _by_answers(kind: str) -> Iterator[Forgery]:
     honest = honest_files(kind)
     certificate = honest["certificate.json"]
     value, _, rest = certificate["objective"].partition("=?")
-    number, states, share = certificate["upper"] + 1e-4, rest.strip(), "with confidence 99.9 %."
+    number, states = certificate["upper"] + 1e-4, rest.strip()
     question = f"{value.removesuffix('max').removesuffix('min')}>={number + 0.01:.4f} {states}"
-    for who in (
-        "the value is at most",
-        "this policy has at most",
-        "the recommended policy has at most",
-        "no policy has more than",
-    ):
+    for who in ("only", "given", "recommended"):
         for policy in ("found", "given"):
-            told = {"question": question, "verdict": "no", "plain": "", "sentence": f"No: {who} {number:.4f}, {share}"}
+            told = {"question": question, "verdict": "no", "about": who, "limit": number}
             options = certificate["options"] | {"policy": policy}
             files = honest | {"certificate.json": certificate | {"answer": told, "options": options}}
             yield Forgery(kind, "answer", f"{who}, {policy}", files)
@@ -294,11 +291,22 @@ def forgeries(kind: str, field: str) -> list[Forgery]:
 RULES = ("all texts", "all texts and the kind of policy", "names", "policies", "answers")
 
 
-def said_of(kind: str, files: dict[str, Any], folder: Path, *, has_log: bool) -> tuple[bool, str]:
-    """Return whether a result is verified, and what is printed of it, after hashes were written anew."""
+def said_of(kind: str, files: dict[str, Any], folder: Path, *, has_log: bool) -> tuple[bool, list[str]]:
+    """Return whether a result is verified, and what is read of it, after hashes were written anew.
+
+    What is read is what ``verify`` prints, but for what that trusts or does not check, and the claim in the report. Of
+    a reader with a log they are also the lines of assumptions in brief.
+    """
     report = verify(written(kind, files, folder))
     look_again(folder, report, own(kind) if has_log else None)
-    return report.broken is None, str(report)
+    if report.broken is not None:
+        return False, str(report).splitlines()
+    try:
+        told = plumdp.read_result(folder)
+    except DataError as error:
+        return False, [str(error)]
+    brief = [line for line in as_text(told).splitlines() if "valid if" in line] if has_log else []
+    return True, [report.sentence, *report.assumed, report.objective, told.headline, told.decided, *brief]
 
 
 def written(kind: str, files: dict[str, Any], folder: Path) -> Path:

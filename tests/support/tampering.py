@@ -8,12 +8,7 @@ from re import search
 from support.refusals import rows
 from support.verified_results import brackets_of, cut_end, functions_of, pieces_of, verdict
 
-SHARE = "with confidence 99.9 %."
-ANSWER = {
-    "question": 'Pmax>=0.6 [ F "goal" ]',
-    "verdict": "yes",
-    "sentence": f"Yes: the recommended policy has at least 0.68, {SHARE}",
-}
+ANSWER = {"question": 'Pmax>=0.6 [ F "goal" ]', "verdict": "yes", "about": "recommended", "limit": None}
 PARTS = {  # by name, of a witness and its certificate, where they are there
     "shares": lambda w, c: w["budget"]["shares"],
     "bets": lambda w, c: w["set"]["bets"],
@@ -46,18 +41,10 @@ def _parts(w, c):
     return found
 
 
-def said(part, old, new):
-    """Change words of a sentence."""
-    assert old in part["sentence"]
-    part["sentence"] = part["sentence"].replace(old, new)
-
-
 def opposite(certificate):
-    """Say that the second policy is the better one, with numbers and bounds that fit."""
-    comparison = certificate["comparison"]
-    said(comparison, "The first", "The second")
-    low, high = comparison["difference"]
-    comparison["difference"] = [-high, -low]
+    """Say that the second policy is the better one."""
+    low, high = certificate["comparison"]["difference"]
+    certificate["comparison"]["difference"] = [-high, -low]
 
 
 def _verbs(w, c):
@@ -112,10 +99,10 @@ def _verbs(w, c):
 
     local = {"both": both, "larger": larger, "sums": sums, "exchanged": exchanged, "later_trials": later_trials}
     local |= {"moved": moved, "cuts": cuts, "cut": lambda end, place=0: cut_end(end, place)(w)}
-    return local | {"said": said, "opposite": opposite}
+    return local | {"opposite": opposite}
 
 
-NAMES = {"ANSWER": ANSWER, "SHARE": SHARE, "Fraction": Fraction, "brackets_of": brackets_of, "pieces_of": pieces_of}
+NAMES = {"ANSWER": ANSWER, "Fraction": Fraction, "brackets_of": brackets_of, "pieces_of": pieces_of}
 
 
 def forge(w, c, statement, **names):

@@ -133,7 +133,7 @@ def fewer_assumptions(folder, certificate):
 def other_answer(folder, certificate):
     """The question is answered with no, as no policy has so much."""
     question = 'R{"money"}>=40 [ F "end" ]'
-    seal(folder, answer={"question": question, "verdict": "yes", "sentence": "Yes: it has more.", "plain": "Yes."})
+    seal(folder, answer={"question": question, "verdict": "yes", "about": "recommended", "limit": None})
 
 
 def other_counts(folder, certificate):

@@ -161,7 +161,7 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
     "another division of the error": (changed(witness=spare_error), "small", "log", "the error is divided in another"),
     "values of a reward that there is not": (changed(witness=one_more_reward), "small", "log", "rewards: they are"),
     "data that contradict the model": (untested, "two coins", "log", "these data contradict the model"),
-    "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "could not compare: "),
+    "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "Not verified (model): "),
     "a second action for each state": (two_actions, "small", "model", "its columns are not those of a policy"),
     "another kind of set": (
         changed(certificate=lambda c: c["options"].update(confidence_set="interval")), "small", "log", ""

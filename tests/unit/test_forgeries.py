@@ -36,11 +36,8 @@ def verbs(w, c, folder):
     policy, rival = folder / "policy.csv", folder / "rival.csv"
 
     def named(first, second="the second policy"):
-        """Give policies names, with the sentence that they lead to."""
-        told = c["comparison"]
-        capital = first.replace("the ", "The ", 1) if first.startswith("the ") else first
-        told["sentence"] = told["sentence"].replace("The first policy", capital)
-        told["names"] = [first, second]
+        """Give policies names."""
+        c["comparison"]["names"] = [first, second]
 
     def other_actions():
         """Hand over another policy than the one that was certified."""

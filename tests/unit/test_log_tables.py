@@ -337,7 +337,7 @@ class TestShortCut:
             pl.exchange.interval_model(pl.learn(*short_cut))
 
     def test_a_label_that_no_state_of_the_table_has_is_not_decided_to_be_impossible(self, short_cut):
-        assert "at most 0.40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').sentence
+        assert "at most 40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').headline
 
     def test_on_average_any_share_of_steps_may_be_where_the_label_holds(self, short_cut):
         asked = ask('LRAmax=? [ "goal" ]', short_cut[0])

@@ -322,9 +322,7 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
         < text.index(asked)
         < text.index("Yes (confidence 99.9 %): the recommended policy has at least 11.1; 10 was asked.")
     )
-    assert certificate.comparison.answer["sentence"] in " ".join(Page(text).texts["li"]).replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+    assert certificate.decided in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
     weaker = altered(certificate, confidence=0.95)
     explained = render(weaker, Findings(fingerprint_of(weaker))).replace("\N{NO-BREAK SPACE}", " ")
     assert "a confidence of 95 %, each from new data, on average at most 50 in 1,000 would be false" in explained

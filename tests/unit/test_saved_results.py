@@ -209,7 +209,7 @@ def test_a_result_of_version_0_3_0_is_read(folder):
     """It had no margin, nothing in brief, no assumptions of a comparison, no visible error, and nothing narrower."""
     content = json.loads((folder / "certificate.json").read_text())
     ends = {name: [0.5, "infinity"] for name in ("first", "second", "difference")}
-    content["comparison"] = {"sentence": "mine is better", "names": ["mine", "yours"], "policy": "first", **ends}
+    content["comparison"] = {"names": ["mine", "yours"], "policy": "first", **ends}
     seal(
         folder,
         {name: value for name, value in content.items() if name not in ("visible_error", "narrower", "in_brief")},

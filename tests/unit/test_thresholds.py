@@ -129,7 +129,7 @@ def test_a_threshold_between_the_bounds_is_not_yet_known(learned):
     for form in ("R>={}", "Rmax>={}", "Rmax<={}", "Rmax>{}", "Rmax<{}"):
         answer = decide(learned, f'{form.format(between)} [ F "end" ]')
         assert answer.verdict == Verdict.INCONCLUSIVE
-        assert answer.sentence.startswith("Inconclusive: the recommended policy has at least 10.")
+        assert answer.headline.startswith("Inconclusive (confidence 99.9 %): the recommended policy has at least 10.")
 
 
 def test_a_threshold_at_the_bound_itself_is_reached_but_not_passed(learned):
@@ -152,13 +152,11 @@ def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
 def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(learned, text, of_all):
     """PRISM asks it of all policies; that question is named, can be asked as it is, and is another one."""
     answer = decide(learned, text)
-    low, high = answer.certificate.claim.printed_bounds
-    reached = f"at most {high}" if "<" in text else f"at least {low}"
-    assert answer.sentence == (
-        f"Yes, under the recommended policy: it has {reached}, with confidence 99.9 %. Other policies may do worse: "
-        f"ask {of_all} for all policies."
+    assert answer.headline.startswith(
+        f"Yes (confidence 99.9 %): the recommended policy has at {'mo' if '<' in text else 'lea'}"
     )
-    assert answer.to_dict()["sentence"] == answer.sentence
+    assert answer.headline.endswith(f" was asked. Other policies may do worse: ask {of_all} for all policies.")
+    assert answer.to_dict()["headline"] == answer.headline
     assert str(answer).splitlines()[0] == answer.headline
     every = decide(learned, of_all + text[text.index(" [") :])
     assert (every.question.is_negated, every.verdict) == (True, "no")
@@ -167,8 +165,8 @@ def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(
 @pytest.mark.parametrize(("text", "sentence"), rows("words:other_answers"))
 def test_other_answers_say_whether_they_are_about_the_policy_found_or_about_all(learned, text, sentence):
     answer = decide(learned, text)
-    bounds = {"lower": outward(answer.certificate.lower, -1), "limit": outward(answer.limit, 1)}
-    assert answer.sentence == sentence.format(**bounds)
+    bounds = {"lower": outward(answer.certificate.lower, -1, 3), "limit": outward(answer.limit, 1, 3)}
+    assert answer.headline == sentence.format(**bounds)
 
 
 @pytest.mark.parametrize(("text", "sentence"), rows("words:of_chains"))
@@ -179,7 +177,8 @@ def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
     model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 1})
     answer = decide(pl.learn(model, pl.simulate(model, {"p": "0.4"}, 1_000, rng=1, max_steps=1)), text)
     ends = sorted([answer.certificate.claim.bound, answer.limit])
-    assert answer.sentence == sentence.format(lower=outward(ends[0], -1), upper=outward(ends[1], 1))
+    lower, upper = (f"{outward(100 * end, side, 3)} %" for end, side in zip(ends, (-1, 1), strict=True))
+    assert answer.headline == sentence.format(lower=lower, upper=upper)
 
 
 @pytest.mark.parametrize(("text", "value", "comparison", "is_negated"), rows("words:comparisons"))
@@ -216,18 +215,18 @@ def test_a_question_about_a_policy_is_answered_by_its_own_bounds(one_throw, dire
     assert 0.2 < low < 0.3 < high < pl.conclude(one_throw, 'Pmax=? [ F "goal" ]').lower - 0.05
     cases = (low - 0.01, "yes", "no"), (high + 0.01, "no", "yes"), ((low + high) / 2, "inconclusive", "inconclusive")
     said = {
-        "yes": "Yes: this policy has at ",
-        "no": "No: this policy has at ",
-        "inconclusive": "Inconclusive: this policy ",
+        "yes": "Yes (confidence 99.9 %): this policy has at ",
+        "no": "No (confidence 99.9 %): this policy has at ",
+        "inconclusive": "Inconclusive (confidence 99.9 %): this policy ",
     }
     for number, of_least, of_most in cases:
         for comparison, verdict in ((">=", of_least), (">", of_least), ("<=", of_most), ("<", of_most)):
             answer = decide(one_throw, f'P{direction}{comparison}{number} [ F "goal" ]', policy="a")
             assert answer.verdict == verdict, (comparison, number)
-            assert answer.sentence.startswith(said[verdict])
-            assert "Other policies" not in answer.sentence
+            assert answer.headline.startswith(said[verdict])
+            assert "Other policies" not in answer.headline
             again = decide(one_throw, answer.question, certificate=answer.certificate)
-            assert (again.verdict, again.sentence) == (answer.verdict, answer.sentence)
+            assert (again.verdict, again.headline) == (answer.verdict, answer.headline)
 
 
 def test_a_policy_that_draws_is_worth_what_lies_between_its_actions(one_throw):

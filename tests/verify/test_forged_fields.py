@@ -13,7 +13,16 @@ from plumdp.decisions import verify
 pytestmark = pytest.mark.slow
 
 STILL_TRUE = {  # field, part of the change, whether for readers without a log only: why other words are verified
-    ("answer", "this policy has", False): "it is asked of policy.csv, whose value is at most that",
+    **dict.fromkeys(
+        product(("lower", "upper", "confidence", "comparison difference *", "comparison first *"), ("",), (False,)),
+        "what is printed is what is proved, and says less",
+    ),
+    ("unit", "", False): "the unit is listed as trusted",
+    ("options practice", "not", True): "that the policy is practice is listed as trusted",
+    ("options policy", "given / found", False): "which policy it is, is listed as trusted",
+    ("answer", "given", False): "it is asked of policy.csv, whose value is at most that",
+    ("answer question", "", False): "another question, to which that is the answer",
+    ("comparison margin", "", False): "another margin, of which that is true",
     **dict.fromkeys(
         product(("objective", "all texts"), ("min= / =", "max= / ="), (False,)),
         "the bracket is that of the policy, whatever nature is said to be",
@@ -24,11 +33,11 @@ STILL_TRUE = {  # field, part of the change, whether for readers without a log o
     ("all texts", "€ per month", False): "the unit is listed as trusted",
 }
 OF_ONE = ("mission",)  # of which nothing says that the policy is the best one
+LESS = "under this policy", "under the recommended policy"
 WHO = (  # changes of who is who
     *("given / found", "drug / placebo", "slow / run", "the recommended policy / practice"),
     *("this policy has / the recommended policy has", "this policy has / the value is"),
 )
-SAID_BESIDE = ("trusted: ", "not checked: ")
 
 
 def is_exempt(forgery: Forgery, *, has_log: bool) -> bool:
@@ -58,7 +67,7 @@ def test_a_forgery_is_refused_or_changes_nothing_that_is_printed(field, tmp_path
         if is_verified and not is_exempt(forgery, has_log=has_log):
             honest = said_of(kind, honest_files(kind), tmp_path / f"{i} before", has_log=has_log)
             assert honest[0], honest
-            new = [line for line in text.splitlines() if line not in honest[1] and not line.startswith(SAID_BESIDE)]
+            new = [line for line in text if line not in honest[1] and line.replace(*LESS) not in honest[1]]
             passed += [(kind, forgery.change, has_log, new)] if new else []
     assert not passed
 
@@ -67,7 +76,7 @@ def test_honest_results_of_all_kinds_are_verified_with_model_and_data(tmp_path):
     for kind in KINDS:
         is_verified, text = said_of(kind, honest_files(kind), tmp_path / kind, has_log=True)
         assert is_verified, text
-        assert "\nlog " in text
+        assert verify(tmp_path / kind).broken is None
 
 
 def renamed(kind: str) -> dict[str, Any]:
@@ -99,7 +108,8 @@ def test_who_has_no_model_is_told_to_trust_the_property_and_all_names(kind, tmp_
             for file in ["policy.csv", "rival.csv"][: 1 + ("rival.csv" in about)]:
                 chain = f"is that of the property, the model and the policy in {file}"
                 assert any(text.endswith(chain) for text in report.trusted)
-            plain = ("the recommended policy", "the baseline", "today's practice")
-            names = findall('"[^"]*"', report.sentence + about)
+            plain = ("the recommended policy", "the baseline", "practice")
+            said = report.sentence.replace(objective, "").partition("; P")[0]
+            names = findall('"[^"]*"', said + about)
             names += [each for each in plain if each in report.sentence.lower()]
             assert all(any(name in text for text in report.trusted) for name in names), report

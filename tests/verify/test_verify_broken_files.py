@@ -88,10 +88,10 @@ def test_the_checker_runs_as_one_file_without_plumdp(result, tmp_path):
     command = [sys.executable, "-I", "-c", run, str(tmp_path / "verify.pyz"), str(result)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": os.environ["PATH"]})
     assert done.returncode == 0, done.stderr
-    assert "verified: The policy's value lies between" in done.stdout
+    assert "Verified: Pmax=? [" in done.stdout
     (result / "policy.csv").write_text("x")
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": os.environ["PATH"]})
-    assert (done.returncode, done.stdout) == (1, "files      BROKEN  policy.csv was changed since it was written\n")
+    assert (done.returncode, done.stdout) == (1, "Rejected (files): policy.csv was changed since it was written.\n")
     assert subprocess.run(command[:-1], capture_output=True).returncode == 2
 
 

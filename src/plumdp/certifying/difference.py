@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from math import inf, isnan, nextafter
 from typing import Any, ClassVar, Literal
 
@@ -18,13 +17,11 @@ from plumdp.certifying.rungs import ends_about, of_model, on_ground, with_runs_f
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
-from plumdp.model.language.words import is_probability, value_in_words
 from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
-from plumdp.result.claim import capped
 from plumdp.result.facts import rung_facts
-from plumdp.result.printing import approximately, bracket, outward, percent, plain_bounds, plain_number
+from plumdp.result.headlines import comparison_headline, difference_in_words, second_is_better, standings
 from plumdp.result.rungs import Ground, Rung, leading
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.by_sweeps import is_reached
@@ -71,52 +68,14 @@ class Difference:
         rejected = next((each.claim for each in (self.first, self.second) if each.status in REJECTIONS), None)
         if rejected is not None:
             return f"{rejected.status.capitalize()}: {rejected.contradiction.partition('. ')[0]}. Nothing is claimed."
-        first, second = self.names
         if self.is_same:
-            return f"Certified: {first} and {second} do the same wherever they lead; the difference is 0."
-        margin = f"{plain_margin(self.margin)}{self._unit}"
-        known = {
-            Standing.SAME: f"{first} and {second} are the same within {margin}; ",
-            Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}; ",
-        }.get(self.verdicts[0], "")
-        only = f", which is within the margin of {margin}" if not known and Standing.SAME in self.verdicts else ""
-        verdict = "Inconclusive" if Standing.INCONCLUSIVE in self.verdicts else "Certified"
-        if verdict == "Certified" and self.rungs and self._rests_on_rows:
-            verdict = "Certified, if the model is right"
-        said = f"{known}{self._compared()}{capped(self._cap)}{only}"
-        return f"{verdict}: {said} (confidence {percent(self.first.confidence)})."
+            return "Certified: {} and {} do the same wherever they lead; the difference is 0.".format(*self.names)
+        return comparison_headline(self.first.claim, self.comparison)
 
-    def _compared(self) -> str:
-        """Return both ends of the difference in words: of the better policy, or of the first if none is known to be."""
-        objective, (first, second), (low, high) = self.first.claim.objective, self.names, (self.lower, self.upper)
-        verb, less = spoken(self.first)
-        if (high <= 0) if less == "more" else (low >= 0 and low < high):  # it is the second one that is better
-            first, second, low, high = second, first, -high, -low
-        is_money = bool(self._unit)
-        lower, higher = ("less", "more") if is_money else ("lower", "higher")
-        unit = self._unit
-        if is_probability(objective):
-            unit, low, high = " percentage points", nextafter(100 * low, -inf), nextafter(100 * high, inf)
-        if low < 0 < high:
-            down, up = (plain_number(each, 1, is_probability=False) for each in (-low, high))
-            ends = f"between {down}{unit} {lower} and {up}{unit} {higher}"
-        else:
-            is_more = low >= 0
-            both = bracket(*((low, high) if is_more else (-high, -low)))
-            ends = f"{both}{unit} {higher if is_more else lower}"
-        if is_money:
-            return f"{first} {verb} {ends} than {second}"
-        return f"{value_in_words(objective) or 'the value'} is {ends} under {first} than under {second}"
-
-    def _said(self) -> str:
-        """Return the comparison in six digits, as folders have it and ``verify`` compares it."""
-        if not self.is_claim:
-            return self.headline
-        said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
-        if self.rungs and self._rests_on_rows and self.verdicts != (Standing.INCONCLUSIVE,):
-            said = f"If the model is right, {said}"
-        said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
-        return f"{said}{capped(self._cap)}, with confidence {percent(self.first.confidence)}."
+    def _in_words(self, low: float, high: float) -> str:
+        """Return both ends of a difference as the headline says its own."""
+        claim = self.first.claim
+        return difference_in_words(claim, low, high, is_turned=second_is_better(claim, self.lower, self.upper))
 
     @property
     def _rests_on_rows(self) -> bool:
@@ -125,39 +84,6 @@ class Difference:
     @property
     def _cap(self) -> float | None:
         return next((each.claim.cap for each in (self.first, self.second) if each.claim.cap is not None), None)
-
-    @property
-    def _unit(self) -> str:
-        return f" {self.first.claim.unit}" if self.first.claim.unit else ""
-
-    def _decided(self) -> str:
-        """Return which policy is better and by how much."""
-        low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
-        better, other = self.names[::-1] if self.verdicts[0] == Standing.WORSE else self.names
-        margin = f"{plain_margin(self.margin)}{self._unit}"
-        only = f", but only within the margin of {margin}" if Standing.SAME in self.verdicts else ""
-        if self._unit:
-            verb, less = spoken(self.first)
-            ends = " to ".join(plain_bounds(low, high, is_probability=False))
-            return f"{better} is better{only}: it {verb} {ends}{self._unit} {less} than {other}"
-        word = "larger" if self.first.claim.direction == "max" else "smaller"
-        ends = f"at least {outward(low, -1)} and at most {outward(high, 1)}"
-        return f"{better} is better{only}: its value is {word} by {ends}"
-
-    def _not_decided(self) -> str:
-        """Return the bounds on a difference that is not decided, in words."""
-        (first, second), unit, margin = self.names, self._unit, plain_margin(self.margin)
-        known = {
-            Standing.SAME: f"{first} and {second} are the same within {margin}{unit}",
-            Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}{unit}",
-            Standing.INCONCLUSIVE: "Inconclusive",
-        }[self.verdicts[0]]
-        if unit and self.lower < 0 < self.upper:
-            less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
-            verb, _ = spoken(self.first)
-            return f"{known}: {first} {verb} between {less}{unit} less and {more}{unit} more than {second}"
-        ends = f"between {outward(self.lower, -1)} and {outward(self.upper, 1)}"
-        return f"{known}: the value of {first} less that of {second} lies {ends}{unit}"
 
     def __repr__(self) -> str:
         return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.claim.objective})"
@@ -184,13 +110,11 @@ class Difference:
         hints = [
             "".join(map(str, each.how.narrower)) for each in (self.first, self.second) if each.how.narrower
         ]  # one value may be known
-        about = (
-            []
-            if self.approximate is None or not self.is_claim
-            else [("not certified", f"a difference of {approximately(self.approximate)}")]
-        )
+        about = []
+        if self.approximate is not None and self.is_claim:
+            about = [("not certified", f"{self._in_words(*self.approximate)} by the normal approximation")]
         narrower = [("to narrow it", text) for text in hints[:1] if Standing.INCONCLUSIVE in self.verdicts]
-        bounds = rung_facts(self.rungs)
+        bounds = rung_facts(self.rungs, self._in_words)
         facts = [("query", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
         return Page(self.headline, self.brackets, facts=facts, folded=[self.first, self.second])
 
@@ -202,12 +126,13 @@ class Difference:
 
     @property
     def comparison(self) -> dict[str, Any]:
-        """The sentence, the names, and the bounds of both values and of the difference, as folders keep them."""
+        """The names, the margin, and the bounds of both values and of the difference, as folders keep them."""
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        said = replace(self, is_same=False)._said()  # in words that are checked, of bounds that hold 0
-        return {"sentence": said, "names": list(self.names), "margin": self.margin, **bounds}
+        by_model = {"by_model": True} if self.rungs and self._rests_on_rows else {}
+        cap = {} if self._cap is None else {"cap": self._cap}
+        return {"names": list(self.names), "margin": self.margin, **bounds, **by_model, **cap}
 
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
@@ -216,11 +141,6 @@ class Difference:
         about = {**self.comparison, "policy": of, "assuming": assuming}
         how = replace(kept.how, narrower=kept.how.narrower or rival.how.narrower)
         return replace(kept, how=how, comparison=replace(kept.comparison, difference=about, rival=rival.policy))
-
-
-def spoken(certificate: Certificate) -> tuple[str, str]:
-    """Return the verb and the adverb for a better policy: it costs less if values are minimised, or yields more."""
-    return ("yields", "more") if certificate.claim.direction == "max" else ("costs", "less")
 
 
 @of_learned
@@ -346,39 +266,10 @@ def acts_alike(graph: Graph, one: Policy, other: Policy) -> bool:
     return np.array_equal(weights[reached], others[reached])
 
 
-def standings(lower: float, upper: float, margin: float, *, direction: str) -> tuple[Standing, ...]:
-    """Return all that bounds on a difference prove, what says most first.
-
-    Below, ``least`` and ``most`` bound what the first policy gains.
-
-    >>> standings(-0.3, 0.05, 0.1, direction="max"), standings(-0.3, 0.05, 0.1, direction="min")
-    (('inconclusive',), ('not worse by more than the margin',))
-    """
-    least, most = (lower, upper) if direction == "max" else (-upper, -lower)
-    # strict: the text of a margin may be half a unit in the last place of its float away
-    is_not_worse = -margin < least
-    proved = {
-        Standing.BETTER: least > 0,
-        Standing.WORSE: most < 0,
-        Standing.SAME: is_not_worse and most < margin,
-        Standing.NOT_WORSE: is_not_worse and margin > 0,
-    }
-    return tuple(each for each, holds in proved.items() if holds) or (Standing.INCONCLUSIVE,)
-
-
 def check_margin(margin: float) -> None:
     """Refuse a margin that is not a finite number, or is below zero."""
     if not 0 <= margin < inf:
         raise DataError(Option("margin", margin), ": give a difference of values that does not matter, such as 0.01")
-
-
-def plain_margin(margin: float) -> str:
-    """Return a margin as people write it, with all of its digits.
-
-    >>> plain_margin(0.05), plain_margin(50.0)
-    ('0.05', '50')
-    """
-    return f"{Decimal(repr(float(margin))).normalize():f}"
 
 
 def _less(one: float, other: float, side: float) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -21,7 +19,6 @@ from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
 from plumdp.model.question import ask
 from plumdp.result.certificate import Certificate
-from plumdp.result.printing import outward, percent, plain_number
 from plumdp.result.rungs import Ground
 from plumdp.result.show import Page, as_html, as_text
 
@@ -53,61 +50,18 @@ class Decision:
     @property
     def headline(self) -> str:
         """The answer in one sentence: verdict, confidence, what was proved, and what was asked."""
-        if not is_claim(self.certificate):
-            return self.certificate.headline
-        write = partial(plain_number, is_probability=self.question.objective.cap == 1)
-        said, more = self._proved(write)
-        asked = write(float(self.question.number), 0)
-        sure = percent(self.certificate.confidence)
-        more = " More data may decide." if self.verdict == Verdict.INCONCLUSIVE else more
-        return f"{self.verdict.capitalize()} (confidence {sure}): {said}; {asked} was asked.{more}"
-
-    @property
-    def sentence(self) -> str:
-        """The answer with six digits, in the words that ``verify`` compares."""
-        if not is_claim(self.certificate):
-            return self.certificate.headline
-        confidence = f"with confidence {percent(self.certificate.confidence)}"
-        said, more = self._proved(outward)
-        if self.verdict == Verdict.INCONCLUSIVE:
-            return f"Inconclusive: {said}, {confidence}; more data may decide it."
-        if more:
-            return f"Yes, under the recommended policy: it has {self._reached(outward)}, {confidence}.{more}"
-        return f"{self.verdict.capitalize()}: {said}, {confidence}."
-
-    def _reached(self, write: Callable[[float, int], str]) -> str:
-        is_max = self.certificate.claim.direction == "max"
-        return f"at {'least' if is_max else 'most'} {write(self.certificate.claim.bound, -1 if is_max else 1)}"
-
-    def _proved(self, write: Callable[[float, int], str]) -> tuple[str, str]:
-        """Return what was proved, of the policy given, the recommended one, or all; and what else may be asked."""
-        graph, is_max = self.certificate.policy.graph, self.certificate.claim.direction == "max"
-        graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
-        has_choices = graph.n_choices > graph.n_states
-        reached = self._reached(write)
-        limit = write(self.limit, 1 if is_max else -1)
-        found, other = (
-            f"the recommended policy has {reached}",
-            f"no policy has {'more' if is_max else 'less'} than {limit}",
-        )
-        both = f"{found}, and {other}"
-        is_given = _is_given(self.certificate)
-        if is_given or not has_choices:
-            side, has = f"at {'most' if is_max else 'least'} {limit}", "this policy has" if is_given else "the value is"
-            found, other, both = (f"{has} {each}" for each in (reached, side, f"{reached} and {side}"))
-        if self.verdict == Verdict.INCONCLUSIVE:
-            return both, ""
-        is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
-        if is_yes and of_all and has_choices and not is_given:  # PRISM asks this of all policies, and we of one
-            return found, f" Other policies may do worse: ask {of_all} for all policies."
-        said = found if is_yes != self.question.is_negated else other
-        return f"{'if the model is right, ' if self.certificate.claim.is_after_runs else ''}{said}", ""
+        return self.answered.decided or self.certificate.headline
 
     @property
     def answered(self) -> Certificate:
-        """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
-        told = {"question": self.question.text, "verdict": str(self.verdict)}
-        told |= {"sentence": self.sentence, "plain": self.headline}
+        """The certificate with question, verdict, of whom that is, and what no policy beats if it is of all."""
+        graph, verdict = self.certificate.policy.graph, self.verdict
+        graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
+        about = "recommended" if graph.n_choices > graph.n_states else "only"
+        about = "given" if _is_given(self.certificate) else about
+        is_of_all = verdict == Verdict.INCONCLUSIVE or (verdict == Verdict.YES) == self.question.is_negated
+        limit = json_value(self.limit) if about == "recommended" and is_of_all else None
+        told = {"question": self.question.text, "verdict": str(verdict), "about": about, "limit": limit}
         return replace(self.certificate, comparison=replace(self.certificate.comparison, answer=told))
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +69,7 @@ class Decision:
         return self.certificate.to_dict() | {
             "question": self.question.text,
             "verdict": str(self.verdict),
-            "sentence": self.sentence,
+            "headline": self.headline,
             "limit": json_value(self.limit) if is_claim(self.certificate) else None,
         }
 
@@ -168,8 +122,8 @@ def decide(
     >>> learned = learn(study.model, counts)
     >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
     ['yes', 'inconclusive', 'no']
-    >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").sentence)
-    No: this policy has at most 10.0001, with confidence 99.9 %.
+    >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").headline)
+    No (confidence 99.9 %): this policy has at most 10.1; 11 was asked.
     """
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
     require_kind(asked, Threshold, "decide takes a property with a threshold, such as 'P>=0.9 [ F \"goal\" ]'")

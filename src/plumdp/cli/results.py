@@ -145,13 +145,14 @@ def print_decisions(
     console = standard_output()
     for each, runs in pairs:
         for line in (*as_text(each, in_full=in_full).split("\n"), *([] if runs is None else [runs.sentence])):
-            console.print(_hanging(prose(line), console.width))
+            console.print(hanging(line))
 
 
-def _hanging(line: Text, width: int) -> Text:
-    """Return a line whose rest, if it is longer than the screen, is indented twice as far as it is."""
-    indent = len(line.plain) - len(line.plain.lstrip(" "))
-    return Text(fill(line.plain, width, subsequent_indent=2 * indent * " ", break_on_hyphens=False))
+def hanging(line: str) -> Text:
+    """Return a line whose rest, if it is longer than the screen, is indented as far as what is after its label."""
+    indent = 18 if line.startswith("  ") and line[16:18] == "  " else 2 * (len(line) - len(line.lstrip(" ")))
+    width = standard_output().width
+    return Text(fill(prose(line).plain, width, subsequent_indent=indent * " ", break_on_hyphens=False))
 
 
 def print_results(results: Sequence[Result], *, in_full: bool = False) -> None:

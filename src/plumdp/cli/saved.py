@@ -14,7 +14,7 @@ from plumdp.cli.errors import FILE
 from plumdp.cli.inputs import load_model, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_new, write_policy
-from plumdp.cli.results import print_json
+from plumdp.cli.results import hanging, print_json, standard_output
 
 if TYPE_CHECKING:
     from plumdp.model.parametric import ParametricMDP
@@ -40,7 +40,8 @@ def verify(given: Options) -> int:
     if given.json:
         print_json([report.to_dict()], one=True)
     else:
-        print(report)
+        for line in str(report).split("\n"):
+            standard_output().print(hanging(line))
     return 0 if report.broken is None else 1 if report.broken.is_broken else 4
 
 

@@ -165,13 +165,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Learned, Question, Certificate], Any
 
 
 _LEARNING, _CONCLUDING = ("confidence_set", "model_tolerance"), ("relaxation", "precision")
-_OF_ITS_TIME = (
-    "seconds",
-    "provenance",
-    "narrower",
-    "in_brief",
-    "unit",
-)  # may differ, as hashes were compared, and words change
+_OF_ITS_TIME = "seconds", "provenance", "narrower", "unit"  # may differ, as hashes were compared, and words change
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 

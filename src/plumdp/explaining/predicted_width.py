@@ -18,7 +18,7 @@ from typing import Any
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Standing
-from plumdp.certifying.difference import Difference, plain_margin
+from plumdp.certifying.difference import Difference
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import Sought, best_ends, prove, value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -36,6 +36,7 @@ from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import find_region
 from plumdp.result.advice import LIKE_THESE, Prediction
+from plumdp.result.headlines import plain_margin
 from plumdp.result.printing import plain_number
 from plumdp.solver.coupled.gradient import policy_gradient
 

@@ -15,7 +15,6 @@ from plumdp.base.errors import DataError, require_kind, require_path, visible
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Guarantee, Standing, Status
-from plumdp.certifying.difference import plain_margin, standings
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
@@ -25,6 +24,7 @@ from plumdp.result.certificate import Certificate, assumptions_of, fingerprint_o
 from plumdp.result.facts import rung_facts, verdict
 from plumdp.result.findings import Findings, require_own
 from plumdp.result.folder import require_file
+from plumdp.result.headlines import plain_margin, standings
 from plumdp.result.printing import approximately, percent, plain_bounds, plain_number
 from plumdp.result.rungs import Ground
 from plumdp.watching.watch import Watch
@@ -83,7 +83,7 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str, 
         claim=_claim(certificate, value),
         standing="" if watch is None else _standing(certificate, watch),
         question=question,
-        verdict=compared["sentence"] if compared else answer.get("plain", ""),
+        verdict=certificate.decided,
         wanted=_wanted(certificate),
         rests_on=_rests_on(certificate),
         would_be_false=_would_be_false(certificate),
@@ -186,7 +186,7 @@ def _rests_on(certificate: Certificate) -> list[str]:
         named = ", ".join(unknown) + (f" and {more:,} more" if more else "")
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
     points += [
-        sentence(f"{label}: {text}") for label, text in rung_facts(certificate.claim.rungs, certificate.claim.objective)
+        sentence(f"{label}: {text}") for label, text in rung_facts(certificate.claim.rungs, certificate.claim.in_words)
     ]
     tested, _ = verdict(certificate.claim, certificate.rests_on, certificate.beside)
     if tested:

@@ -59,11 +59,11 @@ _OPTIONS: Mapping[str, Any] = {
     "witness": bool,
     "prespecified": tuple[Mapping[str, str], ...],
 }
-_ANSWER = {"verdict": Verdict} | dict.fromkeys(("question", "sentence", "plain"), str)
-_COMPARISON = {"sentence": str, "names": tuple[str, str], "margin": Finite} | dict.fromkeys(
+_ANSWER = {"question": str, "verdict": Verdict, "about": Literal["recommended", "given", "only"], "limit": float | None}
+_COMPARISON = {"names": tuple[str, str], "margin": Finite} | dict.fromkeys(
     ("first", "second", "difference"), tuple[float, float]
 )
-_COMPARED = {"policy": Literal["first", "second"], "assuming": tuple[str, ...]}
+_COMPARED = {"policy": Literal["first", "second"], "assuming": tuple[str, ...], "by_model": bool, "cap": Finite}
 _TOLD: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {  # entries that are needed, and others
     "options": ({}, _OPTIONS),
     "answer": (_ANSWER, {}),

@@ -136,7 +136,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         f"Asked: {certificate.claim.objective or 'an objective made in Python, without a text'}",
         certificate.headline,
         *(
-            [f"{certificate.comparison.answer['question']}: {certificate.comparison.answer['sentence']}"]
+            [f"{certificate.comparison.answer['question']}: {certificate.decided}"]
             if certificate.comparison.answer
             else []
         ),
@@ -180,7 +180,7 @@ def better(certificate: Certificate, findings: Findings) -> Section | None:
     return Section(
         "better",
         "Better by how much",
-        [told["sentence"], *([why] if difference < min(first, second) else [])],
+        [certificate.decided, *([why] if difference < min(first, second) else [])],
         pictures=[picture("difference", certificate)],
         tables=[table],
     )

@@ -8,10 +8,11 @@ from itertools import chain
 from typing import Any
 
 from plumdp.base.json_values import digest, json_value
-from plumdp.base.vocabulary import Assumption, Status
+from plumdp.base.vocabulary import REJECTIONS, Assumption, Status
 from plumdp.model.text import one_line
 from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
 from plumdp.result.facts import details, facts, premises
+from plumdp.result.headlines import answer_headline, comparison_headline, value_headline
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
 
@@ -64,7 +65,15 @@ class Certificate:
         """The claim in one sentence: verdict, policy, what the question asks, how much, and how sure."""
         options = self.how.options
         given = "this policy" if options.get("policy") == "given" else "the recommended policy"
-        return self.claim.headline("current practice" if options.get("practice") else given)
+        return value_headline(self.claim, "current practice" if options.get("practice") else given)
+
+    @property
+    def decided(self) -> str:
+        """The answer to a threshold, or the comparison with another policy, in one sentence; empty if there is none."""
+        if self.comparison.difference:
+            return comparison_headline(self.claim, self.comparison.difference)
+        is_claim = self.comparison.answer and self.status not in REJECTIONS
+        return answer_headline(self.claim, self.comparison.answer) if is_claim else ""
 
     def __repr__(self) -> str:
         claim, (low, high) = self.claim, self.claim.printed_bounds

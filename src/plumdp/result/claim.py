@@ -12,10 +12,10 @@ from plumdp.base.errors import Option
 from plumdp.base.json_values import Confidence, Finite, Share
 from plumdp.base.vocabulary import Guarantee, Relaxation, Status, findings_in
 from plumdp.data.quality import DataQuality
-from plumdp.model.language.words import is_probability, value_in_words
+from plumdp.model.language.words import is_probability
 from plumdp.model.text import number_of
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import bracket, outward, percent
+from plumdp.result.printing import bracket, outward
 from plumdp.result.rungs import Ground, Rung
 
 
@@ -82,40 +82,11 @@ class Claim:
     @property
     def bracket(self) -> str:
         """Both bounds and the unit as people write them, rounded outward."""
-        return bracket(self.lower, self.upper, self.unit, is_probability=is_probability(self.objective))
+        return self.in_words(self.lower, self.upper)
 
-    def headline(self, who: str = "the recommended policy") -> str:
-        """Return the claim in one sentence: verdict, policy, what the question asks, how much, and how sure."""
-        who = "" if self.is_of_chain else f"under {who}, "
-        said = f"{who}{value_in_words(self.objective) or 'the value'} is {self.bracket}{capped(self.cap)}"
-        sure = f"(confidence {percent(self.confidence)})."
-        if not self.claims_bounds:
-            return f"{self.status.capitalize()}: {self.contradiction}. Nothing is claimed."
-        if self.status == Status.REJECTED:
-            return f"{self.status.capitalize()}: {self.contradiction}, {said} {sure}"
-        if self.status == Status.CERTIFIED:
-            return f"Certified{', if the model is right' if self.is_after_runs else ''}: {said} {sure}"
-        if self.reason:
-            return f"Inconclusive: {self.reason}."
-        return f"Inconclusive: the bracket does not exclude the worst value; {said} {sure}"
-
-    def said(self) -> str:
-        """Return the claim in one sentence of six digits, as witnesses have it and ``verify`` compares it."""
-        share, unit = percent(self.confidence), f" {self.unit}" if self.unit else ""
-        low, high = self.printed_bounds
-        counted = capped(self.cap)
-        between = f"between {low} and {high}{unit}{counted}"
-        subject = "value" if self.is_of_chain else "policy's value"
-        if not self.claims_bounds or self.status == Status.REJECTED:
-            return self.headline()
-        if self.status == Status.CERTIFIED:
-            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}{counted}"
-            who = f"If the model is right, the {subject}" if self.is_after_runs else f"The {subject}"
-            return f"{who} {value}{',' if counted else ''} with confidence {share}."
-        if self.reason:
-            return f"Inconclusive: {self.reason}."
-        worst = low if self.direction == "max" else high
-        return f"Inconclusive: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
+    def in_words(self, lower: float, upper: float) -> str:
+        """Return other bounds on the same value as people write them, rounded outward."""
+        return bracket(lower, upper, self.unit, is_probability=is_probability(self.objective))
 
 
 @dataclass(frozen=True)
@@ -183,7 +154,7 @@ class Beside:
 class Comparison:
     """What was decided about a certificate: an answer to a threshold, and how its policy compares with another."""
 
-    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
+    answer: Mapping[str, Any] = field(default_factory=dict)  # to a threshold: question, verdict, of whom, limit
     difference: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
     rival: PolicyTable | None = None  # the other policy, which folders keep
 

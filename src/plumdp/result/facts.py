@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from plumdp.base.vocabulary import REJECTIONS, RELAXATION_WORDS, Assumption, Status, findings_in
 from plumdp.model.language.words import is_probability
@@ -36,7 +36,7 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     found = [*([("outside", left)] if left else []), ("query", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
-    found += rung_facts(claim.rungs, claim.objective)
+    found += rung_facts(claim.rungs, claim.in_words)
     if how.not_in_likelihood:
         tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
         found.append(("likelihood", f"ignores {how.not_in_likelihood}; {tighter}"))
@@ -94,7 +94,7 @@ def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Compar
         found.append(("data", str(rests_on.data_quality)))
     if beside.p_value is not None:
         found.append(("model test", _test(claim, rests_on, beside)))
-    if claim.reason not in claim.headline():
+    if claim.reason != claim.contradiction:
         found += [("because" if not i else "", text) for i, text in enumerate(findings_in(claim.reason))]
     more = comparison.difference.get("assuming", ())
     found += [("assuming", Assumption.of(each)) for each in (*rests_on.assumptions, *more)]
@@ -116,14 +116,14 @@ _IF = {
 }
 
 
-def rung_facts(rungs: Sequence[Rung], objective: str = "") -> list[Fact]:
-    """Return what each rung says of the value of an objective, or of a difference of values, or why it says nothing."""
-    return [(_NAMES[rung.ground][0], _said(rung, is_probability=is_probability(objective))) for rung in rungs]
+def rung_facts(rungs: Sequence[Rung], in_words: Callable[[float, float], str]) -> list[Fact]:
+    """Return what each rung says of a value, or of a difference of values, or why it says nothing."""
+    return [(_NAMES[rung.ground][0], _said(rung, in_words)) for rung in rungs]
 
 
-def _said(rung: Rung, *, is_probability: bool) -> str:
+def _said(rung: Rung, in_words: Callable[[float, float], str]) -> str:
     if rung.is_claim:
-        between = bracket(rung.lower, rung.upper, is_probability=is_probability)
+        between = in_words(rung.lower, rung.upper)
         return f"{_IF[rung.ground]}, {between}" if rung.ground in _IF else f"{between}, whatever the model says"
     is_rejected = rung.status == Status.REJECTED
     return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"

@@ -29,7 +29,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import UNIFORM, check_policy, policy_weights
 from plumdp.model.question import PRACTICE, Question
 from plumdp.result.data_file import difference
-from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
+from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
@@ -38,7 +38,8 @@ from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.set_proof import RENEWED, counted_part, length_of_horizon, set_part, space_law, space_part
 from plumdp_verify.bets import weight_of_horizon
 from plumdp_verify.check import exactly
-from plumdp_verify.comparison import called, named_files, quoted
+from plumdp_verify.claim import files_named
+from plumdp_verify.comparison import called, quoted
 from plumdp_verify.counts import read_data as counted_data
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, require
@@ -82,17 +83,13 @@ def check_words(look: Look) -> list[str]:
     """Return what need not be trusted of the words in a sentence, after a check of what they mean in the model."""
     graph, settled = look.model.graph, [ALONE] * look.claim.is_alone
     require(not settled or graph.is_chain, "the model has other policies, and the sentence is about one of them")
-    if look.claim.comparison is None:
-        return settled
-    question = look.question()
-    for file, name in named_files(Part(look.certificate["comparison"], CERTIFICATE)):
-        if name == PRACTICE and look.has_counts:
-            meant = known_policy(question, look.counts, PRACTICE)
-        elif name in (UNIFORM, *graph.action_names):
-            meant = check_policy(question.model.graph, name)
-        else:
-            continue
-        is_same = acts_alike(question.model.graph, look.policy(question, file), meant)
+    known = [PRACTICE] * look.has_counts + [UNIFORM, *graph.action_names]
+    named = [(file, name) for file, name in files_named(look.claim) if name in known]
+    for file, name in named:
+        question = look.question()
+        meant = known_policy(question, look.counts, PRACTICE) if name == PRACTICE else name
+        graph = question.model.graph
+        is_same = acts_alike(graph, look.policy(question, file), check_policy(graph, meant))
         require(is_same, f"{file} is not the policy that is called {quoted(name)}")
         settled.append(called(file, name))
     return settled

@@ -11,11 +11,12 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from flint import fmpq
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Assumption
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.quality import DataQuality
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.data_file import difference
-from plumdp.result.folder import DATA, WITNESS
+from plumdp.result.folder import CERTIFICATE, DATA, WITNESS
 from plumdp.verifying.look import Look, NotCompared, Own
 from plumdp.verifying.second_look import (
     check_data,
@@ -59,7 +60,7 @@ def verify(path: str | Path) -> Report:
     Examples
     --------
     >>> print(verify("no-such-folder"))
-    files      BROKEN  no-such-folder is not a folder with a result
+    Rejected (files): no-such-folder is not a folder with a result.
     """
     return check.verify(Path(path))
 
@@ -121,7 +122,17 @@ def _check_log(look: Look, *, counts: TransitionCounts) -> None:
     require("" in (differs or [""]), f"{DATA}: the counts in it are others than those of the log")
     same = look.witness["budget"]["shares"] == shares_part(learned.budget)
     require(same, "the error is divided in another way than by the options of the certificate")
+    _check_assumptions(look)
     check_settings(look)
+
+
+def _check_assumptions(look: Look) -> None:
+    """Require that all assumptions about one's own log are there, in full and in brief; the first may have a note."""
+    mine = look.learned.assumptions_about(rewards=look.question().objective.cap > 1)
+    told = enumerate(zip(look.certificate["assumptions"], look.certificate["in_brief"], strict=False))
+    kept = [(text if i else text[: len(mine[0])], brief) for i, (text, brief) in told]
+    missing = next((each for each in zip(mine, Assumption.in_brief(mine), strict=True) if each not in kept), None)
+    require(missing is None, f"{CERTIFICATE}: an assumption is missing, or is another one in brief: {missing}")
 
 
 def write_checker(path: str | Path) -> None:

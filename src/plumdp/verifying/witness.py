@@ -94,7 +94,6 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "lower": json_value(certificate.lower),
             "upper": json_value(certificate.upper),
             "confidence": certificate.confidence,
-            "sentence": certificate.claim.said(),
         },
     }
     content |= {"model_tolerance": learned.model_tolerance} if learned.model_tolerance else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from plumdp.base.errors import ModelError
@@ -14,6 +15,7 @@ _THRESHOLDS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less t
 _FUNCTIONS = ("min", "max", "floor", "ceil", "pow", "mod")  # of the language, before parentheses
 _BOUNDS = ("<=", "<", "=", "[")
 _UP_TO = {"C": "over", "G": "over", "I": "after"}
+_LONGEST_NUMBER = 30  # characters: an exponent may be beyond all reason
 _TEMPORAL = ("F", "G", "X", "U", "W", "R")
 
 
@@ -71,15 +73,44 @@ def threshold_in_words(text: str, *, system: str = "") -> str:
     'Is the probability that the system ever reaches “failed” less than 1 %, whatever the policy?'
     """
     value = value_in_words(text, system=system)
-    head = _parts(text)[0] if value else []
-    position = next((i for i, token in enumerate(head) if token.text in _THRESHOLDS), None)
-    if position is None:
+    if not value or not any(token.text in _THRESHOLDS for token in _parts(text)[0]):
         return ""
+    asked = asked_of(text)
+    limit = f"{_THRESHOLDS[asked.sign]} {_limit(asked.text, is_probability=is_probability(text))}"
+    if asked.is_negated:
+        return f"Is {value} {limit}, whatever the policy?"
+    return f"Is there a policy for which {value} is {limit}?"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a property with a threshold compares, as far as its text says so."""
+
+    sign: str
+    text: str  # of the number
+    number: Fraction | None  # unless it is an expression
+    is_negated: bool  # whether it says something of all policies, such as Pmax<=0.9
+    of_all: str  # the comparison that does, if there is neither max nor min
+
+
+def asked_of(text: str) -> Asked:
+    """Return what a property with a threshold compares.
+
+    >>> asked_of('P>=0.9 [ F "goal" ]').of_all, asked_of("Rmax<=12 [ C ]").is_negated
+    ('Pmin>=0.9', True)
+    """
+    head = _parts(text)[0]
+    position = next(i for i, token in enumerate(head) if token.text in _THRESHOLDS)
     sign, number = head[position].text, "".join(token.text for token in head[position + 1 :])
-    limit = f"{_THRESHOLDS[sign]} {_limit(number, is_probability=head[0].text.startswith('P'))}"
-    direction = "".join(token.text for token in head[:position])[-3:]
-    of_all = {"max": sign in ("<", "<="), "min": sign in (">", ">=")}.get(direction, False)
-    return f"Is {value} {limit}, whatever the policy?" if of_all else f"Is there a policy for which {value} is {limit}?"
+    value = "".join(token.text for token in head[:position])
+    best = "max" if sign in (">", ">=") else "min"
+    is_named = value[-3:] in ("max", "min")
+    try:
+        exact = Fraction(number if len(number) <= _LONGEST_NUMBER else "")
+    except (ValueError, ZeroDivisionError):
+        exact = None
+    of_all = "" if is_named else f"{value}{'min' if best == 'max' else 'max'}{sign}{number}"
+    return Asked(sign, number, exact, is_named and value[-3:] != best, of_all)
 
 
 def _parts(text: str) -> tuple[list[Token], list[Token]]:
