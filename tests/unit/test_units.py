@@ -5,6 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import plumdp as pl
@@ -229,3 +232,28 @@ def test_a_file_that_is_no_table_of_units_is_not_replaced(tmp_path):
     ROWS.to_parquet(tmp_path / "log.parquet")
     with pytest.raises(pl.DataError, match="this is not a table of units"):
         pl.certify_each(MODEL, COUNTS, QUESTION, output=tmp_path / "log.parquet")
+
+
+def batches_of(frame, kind, folder):
+    """Return rows as something that hands them over as Arrow, once or more often."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, folder / "part.parquet")
+    dataset = ds.dataset(folder / "part.parquet")
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=100))
+    return {"reader": reader, "dataset": dataset, "scanner": dataset.scanner(columns=[*frame])}[kind]
+
+
+@pytest.mark.parametrize("kind", ["reader", "dataset", "scanner"])
+def test_rows_that_are_handed_over_in_batches_are_counted_as_a_table(kind, tmp_path):
+    expected = pl.read_log(MODEL, ROWS[ROWS.unit == "pump-1"], order="runs").counts
+    rows = batches_of(ROWS[ROWS.unit == "pump-1"], kind, tmp_path)
+    assert pl.read_log(MODEL, rows, order="runs").counts.fingerprint == expected.fingerprint
+    found = dict(read_units(MODEL, batches_of(ROWS, kind, tmp_path), "unit", order="runs"))
+    assert found["pump-1"].counts.fingerprint == expected.fingerprint
+
+
+def test_rows_handed_over_twice_are_the_same_data(tmp_path):
+    rows = ROWS[ROWS.unit == "pump-1"]
+    one, other = (pl.read_log(MODEL, batches_of(rows, "reader", tmp_path)) for _ in range(2))
+    with pytest.raises(pl.DataError, match="would be counted twice"):
+        one.counts + other.counts

@@ -75,6 +75,14 @@ def _find(path: str) -> list[str]:
     return in_natural_order(files)
 
 
+def copy_of_stream(rows: Any) -> str:
+    """Return a Parquet file with rows that are handed over once, as Arrow; it is deleted at the end."""
+    folder = tempfile.mkdtemp(prefix=COPIES)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _write_table(rows, copy := str(Path(folder) / "rows handed over as Arrow.parquet"))
+    return copy
+
+
 def _write_table(rows: Any, file: str) -> None:
     """Write what hands itself over as Arrow to a Parquet file."""
     with connect() as connection:

@@ -51,6 +51,20 @@ def frame_columns(source: Any) -> list[str]:
     return names
 
 
+def stream_of(source: Any) -> Any:
+    """Return the rows of what hands them over once, in batches as Arrow; nothing of a data frame or of paths.
+
+    Readers of record batches, datasets and scanners of PyArrow, and tables and scans of Delta Lake and Iceberg do so.
+    """
+    kind = type(source)
+    if hasattr(kind, "columns") or hasattr(kind, "column_names") or _is_lazy(kind):
+        return None
+    for step in ("to_pyarrow_dataset", "scan", "scanner", "to_arrow_batch_reader", "to_reader"):
+        if step != "scan" or hasattr(type(source), "current_snapshot"):  # of a table of Iceberg
+            source = getattr(source, step)() if hasattr(type(source), step) else source
+    return source if hasattr(type(source), "__arrow_c_stream__") else None
+
+
 def register_frame(connection: Any, source: Any, columns: Sequence[str]) -> None:
     """Make a data frame the table ``FRAME`` of a connection; what is calculated only now has these columns alone."""
     kind = type(source)

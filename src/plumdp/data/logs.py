@@ -105,7 +105,8 @@ def read_log(
         The model whose transitions are counted.
     source
         Parquet, CSV or JSON files (a path, folder, pattern or list of them), or a data frame of pandas, Polars,
-        PyArrow, PySpark or DuckDB. Files take up to 1 GB of memory, whatever their size; more is put on disk.
+        PyArrow, PySpark or DuckDB, or what hands rows over as Arrow in batches (readers, datasets, scans). Files take
+        up to 1 GB of memory, whatever their size; more is put on disk.
     columns
         What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
         state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` instead of the next

@@ -11,9 +11,9 @@ from typing import Any
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.duckdb_engine import column_types, connect
-from plumdp.data.duckdb_tables import find_files, has_rows, scan
+from plumdp.data.duckdb_tables import copy_of_stream, find_files, has_rows, scan
 from plumdp.data.files import is_counts_file
-from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
+from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark, stream_of
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
 from plumdp.data.same_files import TABLES, refuse_copies, refuse_same_files
 from plumdp.data.steps import LogTable
@@ -27,6 +27,8 @@ def files_of(source: Any, model: ParametricMDP | None = None) -> tuple[RawLog, l
     What its states remember is told apart as far as the model does.
     """
     raw = as_raw(source)
+    if (rows := stream_of(raw.source)) is not None:
+        raw = replace(raw, source=copy_of_stream(rows))
     if raw.memory is not None and model is not None:
         raw = replace(raw, memory=raw.memory.capped(model))
     return raw, find_files(raw.source) if is_paths(raw.source) else []

@@ -103,6 +103,7 @@ def read_units(
     Bob cannot be read
     """
     asked = Reading(**{name: each for name, each in locals().items() if name != "by"})
+    asked = replace(asked, source=files_of(source, model)[0])  # a stream of rows is read once
     names = _names(asked, by)
     return UnitLogs(names, _each(asked, by, names))
 
