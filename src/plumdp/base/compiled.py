@@ -335,8 +335,9 @@ def _numba() -> Any:
     import numba
     from numba import extending
 
-    extending.type_callable(prefetch)(_typed)
-    extending.lower_builtin(prefetch, numba.types.Array, numba.types.Integer)(_write)
+    untyped: Any = extending  # has no annotations
+    untyped.type_callable(prefetch)(_typed)
+    untyped.lower_builtin(prefetch, numba.types.Array, numba.types.Integer)(_write)
     return numba
 
 
