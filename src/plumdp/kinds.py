@@ -15,6 +15,7 @@ from plumdp.confidence.observation_paths import sums_of_observations
 from plumdp.learning.learn import BESIDE, OF_LOGS, TESTS
 from plumdp.learning.methods import SETS, SetKind
 from plumdp.learning.model_tests import check_fit, check_fixed_numbers
+from plumdp.learning.run_control import with_control
 from plumdp.learning.run_evidence import with_practised_runs, with_runs
 from plumdp.model.language.property import parse_property
 from plumdp.model.question import READERS
@@ -46,7 +47,7 @@ SUMS[Trait.GAPS] = sums_of_observations
 
 OF_LOGS["runs of practice"] = with_practised_runs
 
-BESIDE[Trait.RUNS] = with_runs
+BESIDE.update({Trait.RUNS: with_runs, Trait.TABLE: with_control})
 
 TESTS.update({"fixed numbers": check_fixed_numbers, "model": check_fit})
 

@@ -220,7 +220,10 @@ def difference_of(
     premises = tuple(dict.fromkeys(text for each in rows for text in each.premises))
     rung = replace(rows[0], lower=lower, upper=upper, status=status, premises=premises)
     ends = ends_about(learned, question, sought.choices)
-    rungs = _with_runs_of_one(one, other, rung) if ends is None else with_runs_first(learned, ends, rung, None)
+    if ends is None:
+        rungs = _with_runs_of_one(learned, sought, one, other, rung)
+    else:
+        rungs = with_runs_first(learned, ends, rung, None)
     verdicts = ((each, standings(each.lower, each.upper, margin, direction=one.claim.direction)) for each in rungs)
     decided = (each for each, known in verdicts if each.is_claim and known != (Standing.INCONCLUSIVE,))
     first = next(decided, leading(rungs))
@@ -240,10 +243,13 @@ def difference_of(
     )
 
 
-def _with_runs_of_one(one: Certificate, other: Certificate, rung: Rung) -> tuple[Rung, ...]:
-    """Return the rung of the model's difference, after that of both values apart if whole runs bound one of these.
+def _with_runs_of_one(
+    learned: Learned, sought: Sought, one: Certificate, other: Certificate, rung: Rung
+) -> tuple[Rung, ...]:
+    """Return the rung of the model's difference, after that of both values if whole runs bound one of these.
 
-    Their shares of the error were fixed beforehand, and both values lie in their brackets but for the sum of these.
+    Their shares of the error were fixed beforehand, and both values lie in their brackets but for the sum of these. So
+    was that of bounds on the difference by the steps that runs and policy share.
     """
     leads = [leading(each.claim.rungs or (of_model(each),)) for each in (one, other)]
     by_runs = [each for each in leads if each.ground == Ground.WHOLE_RUNS and each.is_claim]
@@ -252,6 +258,10 @@ def _with_runs_of_one(one: Certificate, other: Certificate, rung: Rung) -> tuple
     lower, upper = _less(leads[0].lower, leads[1].upper, -inf), _less(leads[0].upper, leads[1].lower, inf)
     premises = tuple(dict.fromkeys(text for each in leads for text in each.premises))
     share, cap = by_runs[0].share, by_runs[0].cap
+    together = ends_about(learned, sought.question, sought.choices, of_practice=True)
+    if together is not None:
+        lower, upper = max(lower, together.lower), min(upper, together.upper)
+        share += learned.budget["controlled"]
     apart = replace(rung, ground=Ground.RIVAL_RUNS, lower=lower, upper=upper, share=share, premises=premises, cap=cap)
     both = apart, replace(rung, share=1 - share)
     return both if upper - lower <= rung.upper - rung.lower else both[::-1]  # neither has weaker premises

@@ -32,6 +32,8 @@ MEMORY = Fraction(1, 8)  # for tests of memory, from the share of a set, if cont
 _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
 _OF_RUNS = Fraction(4, 5)  # of the error of a set, as what whole runs say comes first
 _OF_RIVAL = Fraction(1, 5)  # if the model says the rest of what is asked: the value of another policy
+_CONTROLLED = Fraction(3, 4)  # if a difference is bounded by both together: for that, and for what runs say alone
+_OF_CONTROL = Fraction(1, 20)
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
 NOT_PRESPECIFIED = WhyNot(
     "bets are placed on policies that the first data name, and on those that you pre-specify, chosen before looking at "
@@ -174,6 +176,8 @@ class Counted:
         budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
         if not any(question.runs is not None for question in self.questions):
             return budget
+        if any(question.is_controlled for question in self.questions):
+            return beside_runs(budget, _OF_CONTROL, _CONTROLLED)
         return beside_runs(budget, _OF_RUNS if all(question.is_of_runs for question in self.questions) else _OF_RIVAL)
 
 
@@ -207,8 +211,13 @@ def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)
 
 
-def beside_runs(budget: ErrorBudget, share: Fraction) -> ErrorBudget:
-    """Return the budget beside bets on whole runs, which have a share of its error, however many runs there are."""
-    of_set = tuple(each._replace(fraction=(1 - share) * each.fraction) for each in budget.of_set)
-    of_runs = Share("run_bets", share * budget.confidence_set, "bets on whole runs")
-    return replace(budget, of_set=of_set, beside=(of_runs, *budget.beside))
+def beside_runs(budget: ErrorBudget, share: Fraction, controlled: Fraction = Fraction(0)) -> ErrorBudget:
+    """Return the budget beside bets on whole runs, which have a share of its error, however many runs there are.
+
+    So have bets on runs and rows together, if a difference is asked that both bound.
+    """
+    of_set = tuple(each._replace(fraction=(1 - share - controlled) * each.fraction) for each in budget.of_set)
+    of_runs = [Share("run_bets", share * budget.confidence_set, "bets on whole runs")]
+    if controlled:
+        of_runs.append(Share("controlled", controlled * budget.confidence_set, "bets on whole runs and rows together"))
+    return replace(budget, of_set=of_set, beside=(*of_runs, *budget.beside))

@@ -71,7 +71,7 @@ def _no_range(question: Question) -> bool:
     """Return whether single runs do not tell the value, or their returns have no largest and smallest number."""
     model, graph = question.model.counted, question.model.graph
     try:
-        objective = _on_model(question, model)
+        objective = objective_of_runs(question, model)
         range_of_returns(objective, model, graph, normalised(graph, np.ones(graph.n_choices)), None)
     except (DataError, ModelError):
         return True
@@ -107,7 +107,7 @@ def _of_practice(question: Question, given: Counted, error: float) -> RunEnds:
     if isinstance(question.runs, WhyNot):
         return silent(question, (subject,), question.runs.reason, **about)
     followed = normalised(graph, np.ones(graph.n_choices))  # every action is one that practice may take
-    if why := _missed_after(question.runs, given):
+    if why := missed_after(question.runs, given):
         return silent(question, (subject,), why, **about)
     try:
         said = (_ONLY if is_chain else _DONE, _ASKED)
@@ -117,7 +117,7 @@ def _of_practice(question: Question, given: Counted, error: float) -> RunEnds:
     return found
 
 
-def _missed_after(runs: WholeRuns, given: Counted) -> str:
+def missed_after(runs: WholeRuns, given: Counted) -> str:
     """Return in words that rows are missing more often after some states or actions than after others, if they are.
 
     If each row is missing with one chance, whatever came before, the probability of what is missing under two chances,
@@ -157,7 +157,7 @@ def _bounds(
 ) -> list[RunEnds]:
     """Return bounds on the value of each policy, and on their difference; runs took actions of what they followed."""
     refuse({Trait.RUNS} | model.traits & {Trait.LEARNED_REWARDS})
-    objective, graph = _on_model(question, model), question.model.graph
+    objective, graph = objective_of_runs(question, model), question.model.graph
     runs = runs if counts_torn(objective) else runs.complete()
     undrawn = replace(runs, chance=None)  # each arm is weighted, or joined with the other one, below
     parts = [undrawn.of(arm) for arm in runs.arms] if len(policies) == 2 else [runs]
@@ -215,7 +215,7 @@ def _policies_of(question: Question) -> list[npt.NDArray[Any]]:
     return [as_choices(graph, check_policy(graph, each)) for each in given if each is not None]
 
 
-def _on_model(question: Question, model: ParametricMDP) -> Objective:
+def objective_of_runs(question: Question, model: ParametricMDP) -> Objective:
     """Return the objective on the model whose states runs show; refuse one that asks for more than counting steps."""
     memory = question.model.graph.memory
     if memory is None:

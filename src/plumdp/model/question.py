@@ -117,6 +117,11 @@ class Question:
         return self.practised == {"against"} and self.against is None
 
     @property
+    def is_controlled(self) -> bool:
+        """Whether steps of practice's runs say more of the difference to another policy, in a table that both share."""
+        return self.is_beside_practice and self.runs is not None and self.policy is not None and self.model.is_table
+
+    @property
     def is_of_runs(self) -> bool:
         """Whether whole runs bound all that it asks, and not only the value of practice as one of two policies."""
         is_of_both = self.against is None and not self.is_beside_practice

@@ -16,7 +16,7 @@ unknown rows" has the proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -147,6 +147,19 @@ def shape_of(table: OpenChain) -> ChainShape | None:
 
 
 @dataclass(frozen=True, eq=False)
+class TakenOff:
+    """A sum over rows of visits · p · score, which is taken off the value: what whole runs have settled by themselves.
+
+    The visits of a row are numbers that are not known, between ``least`` and ``most``.
+    """
+
+    score: FloatArray  # (n_places)
+    visits: Sequence[FloatArray]  # (n_places) each: of the row of each place, as far as was known at each moment
+    least: FloatArray  # (n_places)
+    most: FloatArray  # (n_places)
+
+
+@dataclass(frozen=True, eq=False)
 class _View:
     """The numbers h, sets of rows, and bounds on visits, by what had been seen at a moment, or all."""
 
@@ -154,6 +167,7 @@ class _View:
     sets: RowSets
     most: FloatArray  # (n)
     least: FloatArray  # (n)
+    off: FloatArray | float = 0.0  # (n_places): visits · score of what is taken off
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,15 +200,22 @@ class TiltedBounds:
     distance: float = np.inf
 
 
-def tilted_bounds(table: OpenChain, moments: BetMoments, errors: Errors) -> TiltedBounds | WhyNot:
-    """Return bounds on the value of the first node by tilted bets, or in words why there are none."""
+def tilted_bounds(
+    table: OpenChain, moments: BetMoments, errors: Errors, off: TakenOff | None = None
+) -> TiltedBounds | WhyNot:
+    """Return bounds on the value of the first node, less what is taken off, or in words why there are none."""
     if table.signed is not None:
         return WhyNot("tilted bets are on the value of one policy")
     shape = shape_of(table)
     if shape is None:
         return WhyNot("tilted bets need a chain of a few hundred nodes that never comes back to one")
     views = [_view_at(shape, moments, b, errors) for b in range(len(moments.counts))]
-    low, high = (_end(shape, views, moments, errors, sign) for sign in (-1, 1))
+    if off is not None:
+        views = [
+            *(replace(view, off=each * off.score) for view, each in zip(views[:-1], off.visits, strict=True)),
+            views[-1],
+        ]
+    low, high = (_end(shape, views, moments, errors, sign, off) for sign in (-1, 1))
     return TiltedBounds(low, high, float(views[-1].values[table.chain.initial]))
 
 
@@ -208,7 +229,7 @@ def _view_at(shape: ChainShape, moments: BetMoments, b: int, errors: Errors) -> 
         later = later * planned / (length - start) if b else pilot * planned / start
     equations = regular_equations(table, table.frequencies(seen))
     assert equations is not None  # no run comes back
-    log_error = float(np.log(len(table.one_of_each) / (errors.rows + errors.ball)))
+    log_error = float(np.log(len(table.one_of_each) / max(errors.rows + errors.ball, UNDERFLOW)))
     sets = shape.sets(later, before, log_error)
     return _View(equations.values(), sets, *shape.visits(sets))
 
@@ -229,11 +250,27 @@ def _aim(shape: ChainShape, view: _View, sign: int, is_most: BoolArray | None = 
     size = float((view.most * (np.abs(table.chain.reward) + 2 * np.abs(view.values).max(initial=0.0))).sum())
     constant = sign * float(view.values[table.chain.initial]) + float((exposure * (here + known)).sum())
     remainder = float((between * np.where(is_most, below, above)).sum())
-    return _Aim(is_most, table.by_place(exposure[table.owner] * ahead), constant, remainder, size)
+    target = table.by_place(exposure[table.owner] * ahead) - sign * view.off
+    return _Aim(is_most, target, constant, remainder, size + float(np.abs(view.off).sum()))
+
+
+def _with_visits(shape: ChainShape, view: _View, off: TakenOff, sign: int) -> tuple[_View, float]:
+    """Return the last view with as many visits as leave the smaller remainder in each row, and these remainders.
+
+    With n visits and e = -sign p · score, n e is at most most · e + (most - least) max(-e, 0), and likewise for least.
+    """
+    table, one = shape.table, shape.table.one_of_each
+    score = table.of_places(sign * off.score)[shape.column[one]]  # (rows, k)
+    above, below = (np.maximum(view.sets.largest(part * score, one), 0.0) for part in (1, -1))  # of -e and of e
+    first = table.place[table.chain.first[one]]
+    between, is_most = (off.most - off.least)[first], above <= below
+    visits = np.zeros(table.n_places)
+    visits[table.place[shape.transitions]] = np.where(is_most, off.most[first], off.least[first])[shape.rows]
+    return replace(view, off=visits * off.score), float((between * np.minimum(above, below)).sum())
 
 
 def tilted_stages(
-    shape: ChainShape, views: Sequence[_View], moments: BetMoments, log_error: float, sign: int, is_most: BoolArray
+    shape: ChainShape, views: Sequence[_View], moments: BetMoments, log_error: float, sign: int, first: _Aim
 ) -> tuple[list[TiltedStage], float]:
     """Return the stages of the data after the pilot, and the scale of their bets, which the pilot fixes.
 
@@ -247,7 +284,8 @@ def tilted_stages(
         horizon = NEXT * length if length > AT_END * moments.planned else moments.planned
         visits = ((table.visits(before) + 0.5) * (horizon - length) / length)[table.one_of_each][rows]
         probability = table.frequencies(before)[at]
-        lacking = _aim(shape, views[b], sign, is_most).target[place] + (bet / scale if b else 0.0)
+        aim = _aim(shape, views[b], sign, first.is_most) if b else first
+        lacking = aim.target[place] + (bet / scale if b else 0.0)
         wanted = lacking / visits
         wanted = wanted - np.bincount(rows, probability * wanted, n_rows)[rows]
         if not b:
@@ -280,16 +318,25 @@ def _first_scale(
     return min(found)[1]
 
 
-def _end(shape: ChainShape, views: Sequence[_View], moments: BetMoments, errors: Errors, sign: int) -> End:
+def _end(
+    shape: ChainShape,
+    views: Sequence[_View],
+    moments: BetMoments,
+    errors: Errors,
+    sign: int,
+    off: TakenOff | None = None,
+) -> End:
     """Return the upper (sign 1) or lower (sign -1) end of the bracket.
 
     Where the bets have not won 1 / error, Σ counts ln(1 + x) - p · bet < ln(1 / error). So for every scale > 0
     p · target <= (ln(1 / error) - Σ counts ln(1 + x)) / scale + p · (target + bet / scale), the last within the sets.
     """
-    table, at, rows, log_error = shape.table, shape.transitions, shape.rows, float(np.log(1 / errors.of_side))
-    is_most = _aim(shape, views[0], sign).is_most
-    stages, planned = tilted_stages(shape, views, moments, log_error, sign, is_most)
-    aim, place = _aim(shape, views[-1], sign, is_most), table.place[at]
+    table, at, rows = shape.table, shape.transitions, shape.rows
+    log_error, first = float(-np.log(max(errors.of_side, UNDERFLOW))), _aim(shape, views[0], sign)
+    stages, planned = tilted_stages(shape, views, moments, log_error, sign, first)
+    last, more = (views[-1], 0.0) if off is None else _with_visits(shape, views[-1], off, sign)
+    aim, place = _aim(shape, last, sign, first.is_most), table.place[at]
+    aim = replace(aim, remainder=aim.remainder + more)
     won, bet, size = 0.0, np.zeros(table.n_places), 0.0
     for stage in stages:
         terms = stage.counts[place] * np.log1p(stage.payoff[place])

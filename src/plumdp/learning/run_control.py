@@ -1,0 +1,77 @@
+"""Whole runs of practice as a control for the difference of another policy to it, in a table of unknown rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from plumdp.base.error_budget import equal_parts
+from plumdp.base.errors import DataError, ModelError, WhyNot
+from plumdp.confidence.sets import Counted, Evidence
+from plumdp.data.practice import known_policy
+from plumdp.data.returns import choices_of, counts_torn, ends_of, outcomes_of
+from plumdp.data.run_record import WholeRuns
+from plumdp.learning.run_ends import RunEnds, silent
+from plumdp.learning.run_evidence import missed_after, objective_of_runs
+from plumdp.model.graph import Indices
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import as_choices, check_policy, normalised
+from plumdp.model.question import PRACTICE, Question
+from plumdp.model.unmodelled_exits import out_of_table_of
+from plumdp.model.values import RowIndex
+from plumdp.result.rungs import Ground
+from plumdp.tables.control import Step, difference_by_runs
+from plumdp.tables.values import chain_of_policy
+
+
+def with_control(found: Evidence, given: Counted) -> Evidence:
+    """Return evidence with bounds on the differences of policies to practice, of which whole runs bound one value."""
+    asked = [question for question in given.questions if question.is_controlled]
+    error = equal_parts(found.budget.error_of("controlled", given.error), len(asked))
+    made = [_of_question(question, given, error) for question in asked]
+    return replace(found, constraints=(*found.constraints, *made))
+
+
+def _of_question(question: Question, given: Counted, error: float) -> RunEnds:
+    """Return bounds on the value of a policy less that of practice, or none if runs or the chain say nothing."""
+    graph = question.model.graph
+    assert question.policy is not None
+    own = as_choices(graph, check_policy(graph, question.policy))
+    both = own, known_policy(question, given.counts, PRACTICE)
+    try:
+        lower, upper, cap = _ends(question, given, error)
+    except (DataError, ModelError) as problem:
+        return silent(question, both, str(problem), of_practice=True)
+    return RunEnds(question, both, True, lower, upper, error, False, (), cap=cap, ground=Ground.RIVAL_RUNS)
+
+
+def _ends(question: Question, given: Counted, error: float) -> tuple[float, float, float | None]:
+    """Return both ends, infinite where nothing bounds them, and the cap of a run's total if there is one."""
+    runs, model, graph = question.runs, given.model, question.model.graph
+    if isinstance(runs, WhyNot) or missed_after(runs, given) or out_of_table_of(model) is not None:
+        return -inf, inf, None
+    objective = objective_of_runs(question, model)
+    runs = runs if counts_torn(objective) else runs.complete()
+    planned = len(runs) if runs.has_fixed_number else runs.expected
+    own = as_choices(graph, check_policy(graph, question.policy))
+    chain = chain_of_policy(question.model, own, question.objective)
+    if planned is None or isinstance(chain, WhyNot) or chain.reduced.sign < 0:
+        return -inf, inf, None
+    anything = normalised(graph, np.ones(graph.n_choices))  # every action is one that practice may take
+    made = outcomes_of(objective, model, runs, graph, anything, return_range=runs.return_range)
+    steps = _steps(model, runs, choices_of(graph, anything, model, runs, ends_of(objective, runs, model.graph, None)))
+    ends = difference_by_runs(chain.table, made, steps, error, float(planned))
+    return (-inf, inf, None) if isinstance(ends, WhyNot) else (*ends, made.cap)
+
+
+def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices) -> Step:
+    """Return the steps of runs in unknown rows whose outcomes are there, given the choice of each row, or -1."""
+    graph, row = model.graph, np.flatnonzero(choice >= 0)
+    if runs.missing is not None:
+        row = row[runs.missing[row + 1] == runs.missing[row]]
+    index = RowIndex([graph.n_choices, graph.n_states], [graph.choice_of_transition(), graph.successor])
+    place = np.asarray(model.expression)[index.find([choice[row], runs.state[row + 1]])]
+    place = place - len(model.expressions.polynomials)
+    return Step(runs.run[row][place >= 0], place[place >= 0])
