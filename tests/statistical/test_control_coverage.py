@@ -48,8 +48,8 @@ def test_brackets_miss_no_more_often_than_they_say():
 
 
 @pytest.mark.slow
-def test_brackets_that_are_a_sixth_as_wide_are_found_out():
-    assert until_refuted((is_missed(seed, 1 / 6) for seed in range(80)), rate=0.5).is_refuted
+def test_brackets_that_are_a_fifteenth_as_wide_are_found_out():
+    assert until_refuted((is_missed(seed, 1 / 15) for seed in range(40)), rate=0.5).is_refuted
 
 
 def test_two_kinds_of_machines_that_the_table_takes_for_one():

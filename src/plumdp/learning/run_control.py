@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, ModelError, WhyNot
@@ -41,13 +43,13 @@ def _of_question(question: Question, given: Counted, error: float) -> RunEnds:
     own = as_choices(graph, check_policy(graph, question.policy))
     both = own, known_policy(question, given.counts, PRACTICE)
     try:
-        lower, upper, cap = _ends(question, given, error)
+        lower, upper, cap = _ends(question, own, given, error)
     except (DataError, ModelError) as problem:
         return silent(question, both, str(problem), of_practice=True)
     return RunEnds(question, both, True, lower, upper, error, False, (), cap=cap, ground=Ground.RIVAL_RUNS)
 
 
-def _ends(question: Question, given: Counted, error: float) -> tuple[float, float, float | None]:
+def _ends(question: Question, own: npt.NDArray[Any], given: Counted, error: float) -> tuple[float, float, float | None]:
     """Return both ends, infinite where nothing bounds them, and the cap of a run's total if there is one."""
     runs, model, graph = question.runs, given.model, question.model.graph
     if isinstance(runs, WhyNot) or missed_after(runs, given) or out_of_table_of(model) is not None:
@@ -55,7 +57,6 @@ def _ends(question: Question, given: Counted, error: float) -> tuple[float, floa
     objective = objective_of_runs(question, model)
     runs = runs if counts_torn(objective) else runs.complete()
     planned = len(runs) if runs.has_fixed_number else runs.expected
-    own = as_choices(graph, check_policy(graph, question.policy))
     chain = chain_of_policy(question.model, own, question.objective)
     if planned is None or isinstance(chain, WhyNot) or chain.reduced.sign < 0:
         return -inf, inf, None
@@ -71,7 +72,8 @@ def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices) -> Step:
     graph, row = model.graph, np.flatnonzero(choice >= 0)
     if runs.missing is not None:
         row = row[runs.missing[row + 1] == runs.missing[row]]
-    index = RowIndex([graph.n_choices, graph.n_states], [graph.choice_of_transition(), graph.successor])
+    of_steps = [np.asarray(each, dtype=np.int64) for each in (graph.choice_of_transition(), graph.successor)]
+    index = RowIndex([graph.n_choices, graph.n_states], of_steps)
     place = np.asarray(model.expression)[index.find([choice[row], runs.state[row + 1]])]
     place = place - len(model.expressions.polynomials)
     return Step(runs.run[row][place >= 0], place[place >= 0])

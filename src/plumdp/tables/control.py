@@ -142,9 +142,9 @@ def _mean_of_rest(made: Outcomes, total: FloatArray, within: Range, error: float
     least, most = np.maximum(low, ends[0]), np.minimum(high, ends[1])
     later = slice(pilot, None)
     found = mean_ends(least[later], most[later], error, planned - pilot, (ends[0][later], ends[1][later]))
-    low, high = (begin + width * (each * span - up) for each in found)
+    first, last = (float(begin + width * (each * span - up)) for each in found)
     size = _OUTWARD * (abs(begin) + width * span)
-    return float(low) - size, float(high) + size
+    return first - size, last + size
 
 
 def _mean_visits(visits: FloatArray, scores: _Scores, error: float, planned: float) -> tuple[FloatArray, FloatArray]:

@@ -201,7 +201,7 @@ class TiltedBounds:
 
 
 def tilted_bounds(
-    table: OpenChain, moments: BetMoments, errors: Errors, off: TakenOff | None = None
+    table: OpenChain, moments: BetMoments, errors: Errors, less: TakenOff | None = None
 ) -> TiltedBounds | WhyNot:
     """Return bounds on the value of the first node, less what is taken off, or in words why there are none."""
     if table.signed is not None:
@@ -210,12 +210,9 @@ def tilted_bounds(
     if shape is None:
         return WhyNot("tilted bets need a chain of a few hundred nodes that never comes back to one")
     views = [_view_at(shape, moments, b, errors) for b in range(len(moments.counts))]
-    if off is not None:
-        views = [
-            *(replace(view, off=each * off.score) for view, each in zip(views[:-1], off.visits, strict=True)),
-            views[-1],
-        ]
-    low, high = (_end(shape, views, moments, errors, sign, off) for sign in (-1, 1))
+    if less is not None:
+        views[:-1] = (replace(each, off=n * less.score) for each, n in zip(views[:-1], less.visits, strict=True))
+    low, high = (_end(shape, views, moments, errors, sign, less) for sign in (-1, 1))
     return TiltedBounds(low, high, float(views[-1].values[table.chain.initial]))
 
 
@@ -254,19 +251,19 @@ def _aim(shape: ChainShape, view: _View, sign: int, is_most: BoolArray | None = 
     return _Aim(is_most, target, constant, remainder, size + float(np.abs(view.off).sum()))
 
 
-def _with_visits(shape: ChainShape, view: _View, off: TakenOff, sign: int) -> tuple[_View, float]:
+def _with_visits(shape: ChainShape, view: _View, less: TakenOff, sign: int) -> tuple[_View, float]:
     """Return the last view with as many visits as leave the smaller remainder in each row, and these remainders.
 
     With n visits and e = -sign p · score, n e is at most most · e + (most - least) max(-e, 0), and likewise for least.
     """
     table, one = shape.table, shape.table.one_of_each
-    score = table.of_places(sign * off.score)[shape.column[one]]  # (rows, k)
+    score = table.of_places(sign * less.score)[shape.column[one]]  # (rows, k)
     above, below = (np.maximum(view.sets.largest(part * score, one), 0.0) for part in (1, -1))  # of -e and of e
     first = table.place[table.chain.first[one]]
-    between, is_most = (off.most - off.least)[first], above <= below
+    between, is_most = (less.most - less.least)[first], above <= below
     visits = np.zeros(table.n_places)
-    visits[table.place[shape.transitions]] = np.where(is_most, off.most[first], off.least[first])[shape.rows]
-    return replace(view, off=visits * off.score), float((between * np.minimum(above, below)).sum())
+    visits[table.place[shape.transitions]] = np.where(is_most, less.most[first], less.least[first])[shape.rows]
+    return replace(view, off=visits * less.score), float((between * np.minimum(above, below)).sum())
 
 
 def tilted_stages(
@@ -324,7 +321,7 @@ def _end(
     moments: BetMoments,
     errors: Errors,
     sign: int,
-    off: TakenOff | None = None,
+    less: TakenOff | None = None,
 ) -> End:
     """Return the upper (sign 1) or lower (sign -1) end of the bracket.
 
@@ -334,7 +331,7 @@ def _end(
     table, at, rows = shape.table, shape.transitions, shape.rows
     log_error, first = float(-np.log(max(errors.of_side, UNDERFLOW))), _aim(shape, views[0], sign)
     stages, planned = tilted_stages(shape, views, moments, log_error, sign, first)
-    last, more = (views[-1], 0.0) if off is None else _with_visits(shape, views[-1], off, sign)
+    last, more = (views[-1], 0.0) if less is None else _with_visits(shape, views[-1], less, sign)
     aim, place = _aim(shape, last, sign, first.is_most), table.place[at]
     aim = replace(aim, remainder=aim.remainder + more)
     won, bet, size = 0.0, np.zeros(table.n_places), 0.0
