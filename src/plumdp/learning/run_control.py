@@ -74,6 +74,6 @@ def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices) -> Step:
         row = row[runs.missing[row + 1] == runs.missing[row]]
     of_steps = [np.asarray(each, dtype=np.int64) for each in (graph.choice_of_transition(), graph.successor)]
     index = RowIndex([graph.n_choices, graph.n_states], of_steps)
-    place = np.asarray(model.expression)[index.find([choice[row], runs.state[row + 1]])]
+    place = np.asarray(model.expression)[index.find([choice[row].astype(np.int64), runs.state[row + 1]])]
     place = place - len(model.expressions.polynomials)
     return Step(runs.run[row][place >= 0], place[place >= 0])
