@@ -13,12 +13,13 @@ one is for tilted bets, the second one for bets on whole runs. The page "Tables:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.error_budget import equal_parts
+from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.base.errors import WhyNot
 from plumdp.confidence.run_bets import mean_ends
 from plumdp.data.returns import Outcomes, Range
@@ -29,11 +30,20 @@ from plumdp.tables.tilted import TakenOff, shape_of, tilted_bounds
 
 _PILOT = 0.1  # of the runs
 _LATER = np.arange(2, 8) / 8  # of the runs, after which bets are placed anew
-_ON_RUNS, _ON_ROWS, _VISITS = 0.5, 0.4, 0.02  # of the error; the rest is for sets of rows
 _SETTLED = 0.7  # of what an outcome is worth to the policy, by whole runs
 _OFTEN = 1.0  # visits in a run of practice from where on a row is shared
 _ROOM = 1.25  # beyond what runs of the pilot had
 _OUTWARD = 1e-12  # more than the roundings of a sum, relative to its terms
+
+
+_PARTS = ErrorBudget(
+    (
+        Share("runs", Fraction(1, 2), "bets on whole runs"),
+        Share("rows", Fraction(2, 5), "bets on rows"),
+        Share("visits", Fraction(1, 50), "expected visits"),
+        Share("sets", Fraction(2, 25), "sets of rows"),
+    )
+)
 
 
 class Step(NamedTuple):
@@ -84,12 +94,12 @@ def difference_by_runs(table: OpenChain, made: Outcomes, steps: Step, error: flo
     moments = BetMoments(tuple(each.astype(float) for each in counts), tuple(map(float, lengths)), planned)
     scores = _scores(table, row, moments.counts[0], Step(*(each[steps.run < pilot] for each in steps)), pilot)
     total, visits = scores.sums(steps, n)
-    low, high = _mean_of_rest(made, total, scores.within, _ON_RUNS * error, pilot, planned)
-    least, most = _mean_visits(visits[pilot:], scores, _VISITS * error, planned - pilot)
+    of_runs, of_rows, of_visits, of_sets = (_PARTS.error_in_set(each.name, error) for each in _PARTS.of_set)
+    low, high = _mean_of_rest(made, total, scores.within, of_runs, pilot, planned)
+    least, most = _mean_visits(visits[pilot:], scores, of_visits, planned - pilot)
     at = [np.where(row >= 0, (visits[:end].sum(axis=0) / end)[row], 0.0) for end in lengths]
     off = TakenOff(scores.score, at, *(np.where(row >= 0, each[row], 0.0) for each in (least, most)))
-    of_rows = (1 - _ON_RUNS - _ON_ROWS - _VISITS) * error
-    found = tilted_bounds(table, moments, Errors(equal_parts(_ON_ROWS * error, 2), of_rows, 0.0), off)
+    found = tilted_bounds(table, moments, Errors(equal_parts(of_rows, 2), of_sets, 0.0), off)
     if isinstance(found, WhyNot):
         return found
     outward = _OUTWARD * (abs(low) + abs(high) + abs(found.low.value) + abs(found.high.value))
