@@ -14,7 +14,6 @@ from flint import arb, arb_mat, fmpq
 from .arithmetic import max_of, min_of
 from .counts import Count, CountedRows
 from .half_spaces import ProvedHalfSpace
-from .model_tolerance import log_tolerated
 from .reading import Ball, Exact, Part, Rejected, require, work
 
 _LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
@@ -29,7 +28,6 @@ class BetStage:
 
     seen: list[Count]
     drawn: dict[int, Count]  # how often each class was drawn from, if it was
-    visits: list[int]  # of each row
     mixed: dict[int, Exact]  # the sum of x (1 - x) over values x of rewards, by class
     point: list[Exact]
     odds: list[Ball]  # of members: sharpness over probability, or zero if nothing is bet on it
@@ -91,12 +89,10 @@ def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> BetSt
     odds, largest = [], []
     for member, f in zip(data.members, data.at(point), strict=True):
         sharp = sharpness.get(member.group, fmpq(1))
-        is_bet_on = (
-            (member.group in data.sure or not data.model_tolerance) and any(member.slopes) and f > _LEAST_PROBABILITY
-        )
+        is_bet_on = any(member.slopes) and f > _LEAST_PROBABILITY
         odds.append(sharp / f if is_bet_on else arb(0))
         largest.append((_LARGEST_BET * arb(sharp).sqrt()).min(arb(_LARGEST_SHARP_BET)))
-    return BetStage(seen, drawn, data.visited(end, start), data.mixed(end, start), point, odds, largest)
+    return BetStage(seen, drawn, data.mixed(end, start), point, odds, largest)
 
 
 def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
@@ -155,7 +151,7 @@ def _bet(
         weight = share * n / tangent
         for i, e in factors:
             weights[i] += weight * e
-    return total - (_tolerated(data, stage, bets) if data.model_tolerance else 0)
+    return total
 
 
 def gain(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
@@ -165,17 +161,6 @@ def gain(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
         if mixed:
             one, other = ((stage.seen[i], bets[i].exp()) for i in data.places[group])
             total += _more(one, other, mixed)
-    return total
-
-
-def _tolerated(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
-    """Return by how much a wealth may grow as rows are off, at most, in its logarithm."""
-    total = arb(0)
-    for row, n in zip(data.rows, stage.visits, strict=True):
-        if n and row.ways:
-            groups = {group for way in row.ways for group, _ in way}
-            of_row = {(group, place): bets[i] for group in groups for place, i in enumerate(data.places[group])}
-            total += n * log_tolerated(row.ways, of_row, data.model_tolerance)
     return total
 
 

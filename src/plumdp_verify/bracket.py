@@ -34,10 +34,10 @@ class Side:
 
     def on(self, halvings: Sequence[tuple[int, int]]) -> Side:
         """Return the same with the functions that are claimed in the coordinates of a part of the cube."""
-        below, above = self.functions.value
+        value = self.functions.value
         for axis, side in halvings:
-            below, above = halved(below, axis, side), halved(above, axis, side)
-        return replace(self, functions=replace(self.functions, value=(below, above)))
+            value = halved(value, axis, side)
+        return replace(self, functions=replace(self.functions, value=value))
 
 
 def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
@@ -60,15 +60,15 @@ def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, clai
     return replace(claim, lower=lower, upper=upper, comparison=compared)
 
 
-def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure, model_tolerance: Exact) -> None:
-    """Require that probabilities are positive at every point of the set, though rows may be off.
+def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure) -> None:
+    """Require that probabilities are positive at every point of the set.
 
     The value of a mission about what happens again and again is that of its chain only if these transitions can happen.
     """
     require(len(part) == len(texts), f"{part.place}: not one for each of {texts.place}")
     for item, text in zip(part, texts, strict=True):
         moved = enclosure.transform(parse(text.text(), names), text.place)
-        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(model_tolerance) - _POSITIVE, enclosure.dimension)
+        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(_POSITIVE), enclosure.dimension)
         is_proved = is_nonnegative(left, item, enclosure)
         require(is_proved, f"{text.place}: the mission needs {text.text()[:60]} to be above 0")
 
@@ -100,8 +100,7 @@ def _sum(terms: Sequence[tuple[int, Side]], dimension: int, end: int) -> tuple[d
     total, margin = {(0,) * dimension: arb(0)}, arb(0)
     for sign, side in terms:
         sign_of_function = -sign if side.chain.complement else sign
-        below, above = side.functions.value
-        for e, c in (below if sign_of_function * end < 0 else above).items():
+        for e, c in side.functions.value.items():
             total[e] = total.get(e, arb(0)) + sign_of_function * c
         total = _plus(total, arb(sign if side.chain.complement else 0), dimension)
         margin += side.functions.margin

@@ -29,7 +29,6 @@ from .evidence import Likelihood, read_likelihood
 from .half_spaces import ProvedHalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
 from .intervals import ONCE, check_once, half_spaces_from_intervals
 from .laws import check_laws, check_points
-from .model_tolerance import check_parts
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
@@ -38,7 +37,6 @@ from .values import check_functions, read_functions
 
 _BITS = 128
 
-OFF = "those of one point of the space, in total variation, both in the data and where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
 
@@ -120,9 +118,7 @@ def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
             if piece.is_whole:
                 require(piece.functions in known, f"{piece.item.place}: it has no functions")
                 if "support" in witness:
-                    check_support(
-                        piece.item["support"], witness["support"], data.names, piece.cube, data.model_tolerance
-                    )
+                    check_support(piece.item["support"], witness["support"], data.names, piece.cube)
                 sides = [each.on(piece.halvings) for each in known[piece.functions]]
                 proved.append(check_brackets(piece.item["brackets"], sides, piece.cube, claim))
         return widest(proved)
@@ -134,14 +130,14 @@ def _sides(piece: Piece, chains: Sequence[Chain], data: CountedRows) -> list[Sid
     require(len(part) == len(chains), f"{part.place}: not one for each policy")
     for item, chain in zip(part, chains, strict=True):
         sides.append(Side(chain, read_functions(item, chain, piece.cube.dimension)))
-        check_functions(item, chain, piece.cube, sides[-1].functions, data.model_tolerance)
+        check_functions(item, chain, piece.cube, sides[-1].functions)
     return sides
 
 
 def _needs_fixed(witness: Part) -> bool:
     """Return whether some part of the set needs numbers of trials, or of runs, that were fixed."""
     intervals = witness["set"]["intervals"]
-    if intervals.value is None or intervals["method"].text() in ("beta-binomial", "tolerant"):
+    if intervals.value is None or intervals["method"].text() == "beta-binomial":
         return False
     is_independent = witness["data"]["sampling"].text() == "independent"
     return is_independent or any(item["once"].truth() for item in intervals["list"])
@@ -149,9 +145,6 @@ def _needs_fixed(witness: Part) -> bool:
 
 def _trusted(claim: Claim, witness: Part, data: CountedRows) -> Iterator[str]:
     """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
-    if data.model_tolerance:
-        check_parts(witness)
-        yield f"that no row is off by more than {float(data.model_tolerance):g} from {OFF}"
     if data.rewards:
         yield PAID
 

@@ -24,8 +24,6 @@ _ORDERS = ("planned", "open", "short", "unknown")
 OutcomePath: TypeAlias = tuple[tuple[int, int], ...]  # classes that are drawn from in turn, and a member of each
 Count: TypeAlias = Any
 """A whole number, or a fraction if values of rewards are among what is counted."""
-Box: TypeAlias = list[tuple[Any, Any]]
-"""The least and the largest value of each parameter, or None."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ class CountedRows:
     lengths: list[Exact]  # of the data until each moment, in runs or rows
     expected: Exact | None  # length that was pre-specified
     rewards: list[CountedReward]
-    model_tolerance: Exact  # how far rows may be off
-    sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
 
     @cached_property
     def slopes(self) -> Any:
@@ -94,10 +90,6 @@ class CountedRows:
             result[here[reward.member]] += values.total
             result[here[1 - reward.member]] += values.number - values.total
         return result
-
-    def visited(self, of: str, without: str = "") -> list[int]:
-        """Return how often each row was visited in some part of the data, without an earlier part."""
-        return [sum(difference(row, of, without)) for row in self.rows]
 
     def mixed(self, of: str, without: str = "") -> dict[int, Exact]:
         """Return the sum of x (1 - x) over the values x of rewards, for each class that has some."""
@@ -158,12 +150,7 @@ def read_data(witness: Part) -> CountedRows:
     keys = [frozenset(map(key_of, row.outcomes)) for row in rows]
     require(len(set(keys)) == len(keys), "rows: two of them have the same probabilities; they must be one")
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
-    model_tolerance = witness["model_tolerance"].number() if "model_tolerance" in witness else fmpq(0)
-    require(0 <= model_tolerance < 1, "model_tolerance: it is not from 0 to less than 1")
-    sure = (
-        sure_classes([row.ways for row in rows], classes, _box(witness["space"], names)) if model_tolerance else set()
-    )
-    return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards, model_tolerance, sure)
+    return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards)
 
 
 def read_moments(about: Part) -> tuple[str, list[Exact]]:
@@ -173,39 +160,6 @@ def read_moments(about: Part) -> tuple[str, list[Exact]]:
     lengths = about["lengths"].numbers(len(about["lengths"]))
     require(all(a < b for a, b in pairwise([fmpq(0), *lengths])), "data: lengths do not grow")
     return order, lengths
-
-
-def sure_classes(
-    ways: Sequence[list[OutcomePath] | None], classes: Sequence[Sequence[Polynomial]], box: Box
-) -> set[int]:
-    """Return the classes whose members are not negative at the true point, if rows may be off.
-
-    Members of the first class of a row are sums of its outcomes. A later class may have negative members where rows
-    never come to it, unless the box of the space excludes it; a row that is off may come to it.
-    """
-    first = {way[0][0] for of_row in ways for way in of_row or () if way}
-    return {i for i, members in enumerate(classes) if i in first or all(_least(f, box) >= 0 for f in members)}
-
-
-def _box(space: Part, names: list[str]) -> Box:
-    """Return the least and the largest value of each parameter, by sides of the space in one parameter."""
-    ends: list[tuple[list[Exact], list[Exact]]] = [([], []) for _ in names]
-    for text in space:
-        number, slopes = affine(parse(text.text(), names), len(names), text.place)
-        places = [i for i, b in enumerate(slopes) if b]
-        if len(places) == 1:
-            ends[places[0]][slopes[places[0]] < 0].append(-number / slopes[places[0]])
-    return [(max(low, default=None), min(high, default=None)) for low, high in ends]
-
-
-def _least(polynomial: Polynomial, box: Box) -> Exact:
-    number, slopes = affine(polynomial, len(box), "classes")
-    for slope, (low, high) in zip(slopes, box, strict=True):
-        end = low if slope > 0 else high
-        if slope and end is None:
-            return fmpq(-1)
-        number += slope * end if slope else 0
-    return number
 
 
 def _members(polynomials: Sequence[Polynomial], number: int, n: int) -> list[Member]:

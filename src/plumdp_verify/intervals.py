@@ -2,8 +2,7 @@
 
 Equal probabilities are one event wherever they occur, so that the visits of several rows count together. Beta-binomial
 intervals hold at all times, whoever stops. Those of Clopper and Pearson need a number of trials that says nothing
-about the outcomes: samples that are independent, or runs of which each tries the event at most once. Tolerant ones
-hold at all times, for rows that may be off.
+about the outcomes: samples that are independent, or runs of which each tries the event at most once.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from flint import arb, fmpq
 from .chain import Chain
 from .counts import CountedRows, Row
 from .half_spaces import ProvedHalfSpace, between
-from .model_tolerance import is_posterior_enough, tolerant_error
 from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
 from .reading import Exact, Part, require, work
 
-ANYTIME, TOLERANT = "beta-binomial", "tolerant"
+ANYTIME = "beta-binomial"
 ONCE = "that no run tries an event twice whose interval says so (no path of the policy's chain does)"
 _MOST_SUMMED = 6  # outcomes of a row, of which all sums are looked at
 
@@ -99,7 +97,7 @@ def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[Proved
         for end, is_trivial, side in ((lower, is_tried and lower <= 0, -1), (upper, is_tried and upper >= 1, 1)):
             holds = is_trivial or (0 < end < 1 and is_excluded(*tried, end, error, side))
             require(holds, f"{item.place}: the interval from {tried[1]} trials is too narrow")
-        yield from between(lower - data.model_tolerance, event, upper + data.model_tolerance, n)
+        yield from between(lower, event, upper, n)
 
 
 def trials_of(data: CountedRows, part: Part, tries: dict[int, frozenset[int]]) -> tuple[int, int]:
@@ -145,16 +143,9 @@ def clopper_pearson(successes: int, trials: int, end: Exact, error: Exact, side:
     return k > 0 and bool(p.beta_lower(arb(k), arb(m + 1), regularized=1) <= arb(error) / 2)
 
 
-def _tolerant(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
-    """Return whether bets on shares beyond an end reach 1/error if no trial has a probability on its other side."""
-    is_excluded = excludes_by_bets(successes, trials, end, tolerant_error(error), side)
-    return is_excluded and is_posterior_enough(successes, trials, end, side)
-
-
 FIXED = ("clopper-pearson",)
 _EXCLUDED: dict[str, Callable[[int, int, Exact, Exact, int], bool]] = {
     ANYTIME: excludes_by_bets,
-    TOLERANT: _tolerant,
     "clopper-pearson": clopper_pearson,
 }
 

@@ -25,7 +25,6 @@ from flint import arb, fmpq
 
 from .chain import Chain, Step
 from .enclosure import Enclosure
-from .model_tolerance import range_after
 from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply
 from .reading import Ball, Exact, Part, require, work
 
@@ -36,13 +35,12 @@ _MAX_DEGREE = 16
 class Functions:
     """Polynomials in x, and margins, of all states; known values are constants without a margin.
 
-    ``value`` (from below and from above) and ``margin`` are those of the initial state.
+    ``value`` and ``margin`` are those of the initial state.
     """
 
-    below: list[dict[Exponents, Ball]]
-    above: list[dict[Exponents, Ball]]  # the same, unless rows may be off
+    values: list[dict[Exponents, Ball]]
     margins: list[Ball]
-    value: tuple[dict[Exponents, Ball], dict[Exponents, Ball]]
+    value: dict[Exponents, Ball]
     margin: Ball
 
 
@@ -53,12 +51,11 @@ def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
     margins = part["margins"].balls(len(chain.open))
     require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
     all_margins = [arb(0)] * len(chain.steps)
-    below = _of_states(part["functions"], chain, order)
-    above = _of_states(part["above"], chain, order) if "above" in part else below
+    values = _of_states(part["functions"], chain, order)
     for node, margin in zip(chain.open, margins, strict=True):
         all_margins[node] = margin
     start = chain.initial
-    return Functions(below, above, all_margins, (below[start], above[start]), all_margins[start])
+    return Functions(values, all_margins, values[start], all_margins[start])
 
 
 def _of_states(part: Part, chain: Chain, order: list[Exponents]) -> list[dict[Exponents, Ball]]:
@@ -75,43 +72,29 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
     return {e: x for e, x in zip(order, part.balls(len(order)), strict=True) if not x.is_zero()}
 
 
-def check_functions(
-    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, model_tolerance: Exact
-) -> None:
-    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the cube.
-
-    If rows may be off, this must hold for all of these rows.
-    """
+def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions) -> None:
+    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the cube."""
     discount, zero = arb(chain.discount), (0,) * enclosure.dimension
     forms = [
         {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
         for i, f in enumerate(chain.expressions)
     ]
     if chain.kind != "discounted" and not chain.is_acyclic:
-        _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, model_tolerance)
+        _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure)
     join, n = _Sums(), len(enclosure.centre)
-    tolerated = discount * arb(model_tolerance)
     for node, step in chain.open_steps():
         reward = enclosure.transform(step.reward, f"rows[{node}][0]") if step.reward else {}
-        for sign, values in ((-1, functions.below), (1, functions.above)):
-            if sign < 0 or functions.above is not functions.below:
-                change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
+        change, margin = _one_step(node, step, reward, forms, functions.values, functions.margins, join, zero)
+        for sign in (-1, 1):
             left = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
-            surplus = arb(0)
-            if model_tolerance:
-                between, beyond = range_after(values, functions.margins, step.successors, sign, zero, enclosure.size)
-                left = {e: left.get(e, arb(0)) - tolerated * between.get(e, arb(0)) for e in left.keys() | between}
-                surplus -= tolerated * beyond
-            surplus += left.pop(zero, arb(0)) - enclosure.size(left)
+            surplus = left.pop(zero, arb(0)) - enclosure.size(left)
             words = f"does not stay {'below' if sign < 0 else 'above'} the value in one step"
             if not surplus >= 0:
-                is_fixed = _is_fixed(node, step, chain, values, functions.margins, n, model_tolerance)
+                is_fixed = _is_fixed(node, step, chain, functions.values, functions.margins, n)
                 require(is_fixed, f"state {node}: the function {words}")
 
 
-def _check_end(
-    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], enclosure: Enclosure, model_tolerance: Exact
-) -> None:
+def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], enclosure: Enclosure) -> None:
     """Require numbers of steps that every step lowers at all points of the cube."""
     require(all(bool(number >= 0) for number in numbers), "a number of steps is negative")
     zero, steps_left = (0,) * enclosure.dimension, dict(zip(chain.open, numbers, strict=True))
@@ -122,10 +105,6 @@ def _check_end(
                 for e, c in forms[f].items():
                     left[e] = left.get(e, arb(0)) + c * steps_left[successor]
         surplus = -left.pop(zero) - enclosure.size(left)
-        if model_tolerance:
-            after = [{zero: steps_left.get(successor, arb(0))} for successor in step.successors]
-            between, beyond = range_after(after, [arb(0)] * len(after), range(len(after)), 0, zero, enclosure.size)
-            surplus -= arb(model_tolerance) * (between[zero] + beyond)
         require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
 
 
@@ -136,15 +115,12 @@ def _is_fixed(
     values: list[dict[Exponents, Ball]],
     margins: list[Ball],
     n: int,
-    model_tolerance: Exact,
 ) -> bool:
     """Return whether one step keeps constants exactly, in fractions, as where the target is surely reached."""
     around = (node, *step.successors)
     if any(any(map(any, values[s])) or not margins[s].is_zero() for s in around):
         return False
     here, *after = (_fraction(sum(values[s].values(), start=arb(0))) for s in around)
-    if model_tolerance and any(value != after[0] for value in after):
-        return False
     moved = [
         multiply(constant(chain.discount * value, n), chain.expressions[f])
         for value, f in zip(after, step.expressions, strict=True)

@@ -87,17 +87,6 @@ def test_records_of_learning_while_acting(tmp_path, name):
     require_verdict(learned, plumdp.conclude(learned, study.objective), RECORDS[name], tmp_path / "result")
 
 
-MISFITS = {"betting:5": ""} | ({"rover:10,10": "", "aircraft:20,10": ""} if TIER == "night" else {})
-
-
-@pytest.mark.parametrize("name", MISFITS)
-def test_families_with_a_misfit(tmp_path, name):
-    study = plumdp.case_study(name)
-    counts = plumdp.simulate(study.model, study.true_point, 5_000, rng=1, max_steps=study.max_steps + 1)
-    learned = plumdp.learn(study.model, counts, objectives=[study.objective], model_tolerance=0.005)
-    require_verdict(learned, plumdp.conclude(learned, study.objective), MISFITS[name], tmp_path / "result")
-
-
 OF_ALL = "verify does not know answers about all policies"
 QUESTIONS = {
     ("Pmax>=0.6", None): "",

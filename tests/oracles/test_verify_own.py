@@ -60,7 +60,6 @@ RESULTS = {
     ),
     "a mission": (of_parameters("Pmax=? [ (F x=3) & (F x=1) ]"), small_model, small_counts),
     "intervals": (of_parameters(confidence_set="interval"), small_model, small_counts),
-    "a model tolerance": (of_parameters(model_tolerance=0.01), small_model, small_counts),
     "a mission again and again": (of_parameters('Pmax=? [ G F "down" ]', **WORN), worn, worn_counts),
     "a comparison": (
         lambda folder: compared(folder, "near", "uniform", COST, keeps_data=True), small_model, small_counts

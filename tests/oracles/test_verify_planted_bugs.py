@@ -19,14 +19,13 @@ import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import difference, valuation
 from plumdp.confidence import bets, binomial, bounds, evidence, likelihood, staged_bets
-from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import brackets, residual_kernels
+from plumdp.solver.coupled import brackets
 from plumdp.verifying import set_proof
 from plumdp.verifying.verify import look_again
 
@@ -160,20 +159,6 @@ def values_count_ten_times(patch):
     patch.setattr(RewardCoins, "shown", lambda *args: Pooled(*(10 * each for each in honest(*args))))
 
 
-def half_spaces_are_not_moved(patch):
-    patch.setattr(LinearConstraints, "widened", lambda found, model_tolerance: found)
-
-
-def residuals_have_half_of_the_range(patch):
-    honest = residual_kernels.write_ranges
-
-    def half(first, successor, after, mean, result):
-        honest(first, successor, after, mean, result)
-        result /= 2
-
-    patch.setattr(residual_kernels, "write_ranges", half)
-
-
 def difference_of_steps(folder):
     """Save the difference of two policies, of which one needs more steps if p is larger, and the other fewer.
 
@@ -213,9 +198,6 @@ MADE = {  # results, with the errors that are planted and the layer that rejects
         equal_ends_are_subtracted: "bracket",
     },
     learned_rewards: {values_win_more_than_they_do: "bracket", values_count_ten_times: "bets"},
-    partial(witnessed, model_tolerance=0.01): dict.fromkeys(
-        (half_spaces_are_not_moved, residuals_have_half_of_the_range), "bracket"
-    ),
 }
 PLANTED = {plant: (make, layer) for make, planted in MADE.items() for plant, layer in planted.items()}
 

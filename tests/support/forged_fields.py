@@ -120,7 +120,6 @@ def honest_files(kind: str) -> dict[str, Any]:
 
 FIELDS = (  # of both files, where both have them; "*" is each part of a list or an object
     *("objective", "direction", "lower", "upper", "confidence", "status", "reason", "guarantee"),
-    "model_tolerance",
     *("unit", "assumptions", "options policy", "options memory", "options objectives", "options confidence_set"),
     *("options practice", "answer question", "answer verdict", "answer about", "answer limit", "in_brief *"),
     *("comparison names", "comparison margin", "comparison policy", "comparison first *"),

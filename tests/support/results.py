@@ -85,7 +85,6 @@ RESULTS = {
     "chance": small(keeps_data=True),
     "cost": small(COST),
     "steps": small('Pmax=? [ F<=3 "goal" ]', memory=False, policy="uniform"),
-    "model_tolerance": small(counts=small_counts(2000), model_tolerance=0.01),
     "once": by_intervals(stages(), {"p": 0.6, "q": 0.3}, "trajectories"),
     "walk": small(confidence_set="interval"),
     "fixed": small(confidence_set="interval", counts=FIXED),
@@ -97,7 +96,6 @@ RESULTS = {
     "answer": lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True),
     "again": lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()),
     "never": without_support,
-    "off": lambda folder: without_support(folder, 0.03, model_tolerance=0.05),
     "seldom": lambda folder: without_support(folder, 0.03),
 }
 

@@ -201,13 +201,10 @@ def sources():
 
 
 def test_no_file_divides_an_error_by_numbers_of_its_own():
-    """Both tails of an interval and rounding errors are no shares.
-
-    Neither is the λ of Statement M3, which the checker of witnesses makes again.
-    """
+    """Both tails of an interval and rounding errors are no shares."""
     found = {(Path(path).name, text) for path, source in sources().items() for text in divisions(source)}
     tails = {("binomial.py", "error / 2"), ("binomial.py", "2 / error")}
-    assert found == tails | {("estimates.py", "2 * error"), ("model_tolerance.py", "_POSTERIOR * error")}
+    assert found == tails | {("estimates.py", "2 * error")}
 
 
 def test_sets_bring_their_shares_and_no_other_file_has_one_as_a_number():

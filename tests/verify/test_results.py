@@ -34,10 +34,6 @@ COUNTS_TRUSTED = "that the counts are those of the data"
 SAID = {  # how the sentence of a result begins, and what it is said to trust
     "chance": ("Pmax=? [", COUNTS_TRUSTED),
     "cost": ("Rmin=? [", COUNTS_TRUSTED),
-    "model_tolerance": (
-        "",
-        "no row is off by more than 0.01 from those of one point of the space",
-    ),
     "once": ("", "no run tries an event twice"),
     "walk": ("", COUNTS_TRUSTED),
     "fixed": ("", COUNTS_TRUSTED),
@@ -63,7 +59,6 @@ def test_results_as_they_were_written_are_verified_in_all_layers(name):
 
 TAMPERED = {  # tables of tests/texts/tampering.toml, with the result that is changed
     "values": "chance",
-    "model_tolerance": "model_tolerance",
     "same_policies": "the same",
     "comparison": "compared",
 } | {name: name for name in ("cost", "rewards", "once", "walk", "fixed", "twins", "complements")}
@@ -230,7 +225,9 @@ def test_both_policies_are_needed():
         make_witness(learned, altered(found, rival=None))
 
 
-def test_answers_about_all_policies_and_averages_are_refused_by_name(tmp_path):
+def test_answers_about_all_policies_averages_and_tolerances_are_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match="verify does not know a model tolerance"):
+        witnessed(tmp_path / "result", model_tolerance=0.01)
     with pytest.raises(DataError, match="verify does not know answers about all policies"):
         answered(tmp_path / "result", 'P>=0.9 [ F "goal" ]')
     with pytest.raises(DataError, match="verify does not know averages in the long run"):

@@ -83,6 +83,7 @@ _OF_DATA: dict[_Together, str] = {
     (T.SINCE, T.LEARNED_REWARDS): "{since}: sums of learned rewards are not kept for parts of the data",
     (T.RELEARNED, T.EVENTS): "events of your own were counted, which a certificate does not keep{where}",
     (T.WITNESS, (T.TABLE, T.VIEW)): "verify does not know tables of unknown rows",
+    (T.WITNESS, T.MODEL_TOLERANCE): "verify does not know a model tolerance",
     (T.WITNESS, T.AVERAGE): "verify does not know averages in the long run",
     (T.WITNESS, T.DISK): "verify does not know models on disk",
     (T.WITNESS, T.GAPS): "verify does not know models that are seen now and then",

@@ -115,7 +115,8 @@ def learn(
     if isinstance(counts, Log) and kind.has_bets:
         for complete in OF_LOGS.values():
             questions = tuple(complete(each, counts) for each in questions)
-    if witness and (unknown := why_not(Trait.WITNESS, *model.traits.union(*(each.traits for each in questions)))):
+    traits = {bool(model_tolerance) and Trait.MODEL_TOLERANCE}.union(model.traits, *(each.traits for each in questions))
+    if witness and (unknown := why_not(Trait.WITNESS, *traits)):
         raise DataError(Option("witness", True), f": {unknown}; leave it out")
     for question in questions:
         kind.refuse(question.traits & {Trait.RUNS, Trait.DISK}, confidence_set=name)

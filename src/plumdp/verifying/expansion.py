@@ -1,7 +1,6 @@
 """Finds polynomials that are close to the values of a chain on a cube, and margins between them and the values.
 
-All of it is a proposal, in floats: also how much rows that are off by a tolerance change what follows in one step. The
-checker decides.
+All of it is a proposal, in floats. The checker decides.
 """
 
 from __future__ import annotations
@@ -36,53 +35,40 @@ class Expansion:
     coefficients: FloatArray
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
-    above: FloatArray | None = None  # like the coefficients, which are then from below, if rows may be off
 
-    def start(self, chain: Chain) -> tuple[FloatArray, FloatArray, float]:
-        """Return the coefficients from below and from above, and the margin, of what is claimed."""
+    def start(self, chain: Chain) -> tuple[FloatArray, float]:
+        """Return the coefficients and the margin of what is claimed."""
         if chain.initial in chain.known:
             known = chain.known[chain.initial]
             constant = float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0]
-            return constant, constant, 0.0
+            return constant, 0.0
         node = chain.open.index(chain.initial)
-        above = self.coefficients if self.above is None else self.above
-        return self.coefficients[node], above[node], float(self.margins[node])
+        return self.coefficients[node], float(self.margins[node])
 
 
-def expand(
-    chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False, model_tolerance: float = 0.0
-) -> Expansion | None:
+def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
     """Return an expansion of the values about the centre of a cube, or None if margins are not finite.
 
-    ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters. If rows may be off by a
-    ``model_tolerance``, there are two, of the chains in which each row loses most, and gains most, by it.
+    ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters.
     """
     matrices, earned = _step_matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
     zero, radius = (0,) * k, radius_of(enclosure)
-    ranges = Ranges(chain, model_tolerance, radius)
     solved = _expanded(matrices, earned, n, k, degree)
     if solved is None:
         return None
-    (found, solve), sides = solved, [solved[0]]
-    if model_tolerance:
-        moved = (ranges.moved(found[zero], matrices, earned, side, zero) for side in (-1, 1))
-        sides = [each[0] for each in (_expanded(*both, n, k, degree) for both in moved) if each is not None]
-        if len(sides) < 2:
-            return None
+    found, solve = solved
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    high = (sizes_of(_high(each, matrices, earned, degree), n, radius) + ranges.beyond(each) for each in sides)
-    missing = np.maximum.reduce(list(high)) + rounding
+    missing = sizes_of(_high(found, matrices, earned, degree), n, radius) + rounding
     rest = {e: matrix for e, matrix in matrices.items() if any(e)}
-    margins, left = (_summed(each, rest, solve, ranges) for each in (missing, np.ones(n)))
+    margins, left = (_summed(each, rest, solve, radius) for each in (missing, np.ones(n)))
     if margins is None or left is None:
         return None
     if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
         return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
-    below, above = (np.stack(list(each.values()), axis=1) for each in (sides[0], sides[-1]))
-    return Expansion(degree, below, margins, left, above=above if model_tolerance else None)
+    return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
 
 
 def radius_of(enclosure: Enclosure) -> float | None:
@@ -173,15 +159,14 @@ def _high(
     return high
 
 
-def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any, ranges: Ranges) -> FloatArray | None:
+def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any, radius: float | None) -> FloatArray | None:
     """Return the expected sum of what is missing in each state over a run, at the worst point of the cube.
 
     What differs from the centre is added in rounds, until one adds no more than was spared; None if none does.
     """
     right, total = missing, solve(missing)
     for _ in range(_ROUNDS):
-        needed = missing + sizes_of({e: matrix @ total for e, matrix in matrices.items()}, len(total), ranges.radius)
-        needed += ranges.of_numbers(total)
+        needed = missing + sizes_of({e: matrix @ total for e, matrix in matrices.items()}, len(total), radius)
         if not np.isfinite(needed).all() or (total < 0).any():
             return None
         if (needed <= right).all():
@@ -205,28 +190,23 @@ class Wanted:
         width = self.upper - self.lower
         return isfinite(width) and width <= _EXACT * max(abs(self.lower), abs(self.upper))
 
-    def sum(self, below: Sequence[FloatArray], above: Sequence[FloatArray]) -> FloatArray:
-        """Return the sum of arrays with these signs, of each chain that below if it is added, or else that above."""
-        parts = (below[i] if sign > 0 else -above[i] for sign, i in self.terms)
-        return np.asarray(sum(parts, start=0 * below[0]))
+    def sum(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Return the sum of the arrays of chains with these signs."""
+        return np.asarray(sum((sign * values[i] for sign, i in self.terms), start=0 * values[0]))
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """Coefficients of functions below and above what is claimed of a chain, but for a margin."""
+    """Coefficients of the function that is what is claimed of a chain, but for a margin."""
 
-    below: FloatArray
-    above: FloatArray
+    value: FloatArray
     margin: float
 
     @staticmethod
     def of(chain: Chain, expansion: Expansion) -> Claimed:
         """Return the enclosure of a chain's values that an expansion claims."""
-        below, above, margin = expansion.start(chain)
-        if chain.complement:
-            one = np.eye(1, len(below))[0]
-            below, above = one - above, one - below
-        return Claimed(below, above, margin)
+        value, margin = expansion.start(chain)
+        return Claimed(np.eye(1, len(value))[0] - value if chain.complement else value, margin)
 
 
 def written_values(expansion: Expansion) -> dict[str, Any]:
@@ -236,7 +216,6 @@ def written_values(expansion: Expansion) -> dict[str, Any]:
         "functions": expansion.coefficients.tolist(),
         "margins": expansion.margins.tolist(),
         "steps": expansion.steps.tolist(),
-        **({} if expansion.above is None else {"above": expansion.above.tolist()}),
     }
 
 
@@ -247,75 +226,3 @@ def needed_of(wanted: Wanted, chains: Sequence[Chain]) -> tuple[float, float]:
         -inf if least is not None and wanted.lower <= as_float(least) else wanted.lower,
         -inf if most is not None and wanted.upper >= as_float(most) else -wanted.upper,
     )
-
-
-class Ranges:
-    """The successors of open states, and what their values differ by, times the model tolerance and the discount."""
-
-    def __init__(self, chain: Chain, model_tolerance: float, radius: float | None) -> None:
-        self.radius = radius
-        place = {node: i for i, node in enumerate([*chain.open, *chain.known])}
-        self._size = model_tolerance * float(chain.discount.p) / float(chain.discount.q)
-        self._n, self._known = len(chain.open), np.array([float(chain.known[node].p) for node in chain.known])
-        rows = [[place[successor] for successor in step.successors] for _, step in chain.open_steps()]
-        self._counts = np.array([*map(len, rows)], dtype=np.int64)
-        self._first = np.cumsum([0, *map(len, rows)])[:-1]
-        self._after = np.array([successor for row in rows for successor in row], dtype=np.int64)
-
-    def of_numbers(self, numbers: FloatArray) -> FloatArray:
-        """Return the changes (n_open) of numbers (n_open) that are zero where runs are over."""
-        if not self._size:
-            return np.zeros(len(numbers))
-        after = np.concatenate([numbers, np.zeros(len(self._known))])[self._after]
-        return self._size * np.asarray(
-            np.maximum.reduceat(after, self._first) - np.minimum.reduceat(after, self._first)
-        )
-
-    def moved(
-        self,
-        values: FloatArray,
-        matrices: dict[Exponents, Any],
-        earned: dict[Exponents, FloatArray],
-        side: int,
-        zero: Exponents,
-    ) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
-        """Return the steps of the chain whose rows lose (-1) or gain (1) the model tolerance, and what they earn.
-
-        It goes from the successor with most to the one with least, as they are at the centre, or back.
-        """
-        from scipy.sparse import coo_array
-
-        most, least = (self._after[place] for place in self._extremes(self._all(values, zero, zero)))
-        state, n, size = np.arange(self._n), self._n, self._size
-        weights = np.repeat([side * size, -side * size], n)
-        rows, columns = np.tile(state, 2), np.concatenate([most, least])
-        is_open = columns < n
-        moved = coo_array((weights[is_open], (rows[is_open], columns[is_open])), shape=(n, n)).tocsr()
-        more = np.zeros(n)
-        np.add.at(more, rows[~is_open], weights[~is_open] * self._known[columns[~is_open] - n])
-        return {**matrices, zero: matrices[zero] + moved}, {**earned, zero: earned.get(zero, np.zeros(n)) + more}
-
-    def beyond(self, found: dict[Exponents, FloatArray]) -> FloatArray:
-        """Return by how much others may be beyond the successors with most and least at the centre (n_open)."""
-        if not self._size:
-            return np.zeros(self._n)
-        zero = next(iter(found))
-        after = {e: self._all(v, e, zero) for e, v in found.items()}
-        total = np.zeros(self._n)
-        for side, place in zip((1, -1), self._extremes(after[zero]), strict=True):
-            less = {e: side * (v - np.repeat(v[place], self._counts)) for e, v in after.items()}
-            over = np.where(np.arange(len(self._after)) == np.repeat(place, self._counts), 0.0, less[zero])
-            over += np.where(over == 0, 0.0, sizes_of(less, len(self._after), self.radius))
-            total += np.maximum(np.maximum.reduceat(over, self._first), 0.0)
-        return 2 * self._size * total
-
-    def _all(self, values: FloatArray, exponents: Exponents, zero: Exponents) -> FloatArray:
-        """Return the coefficients of all successors, where known values are constants."""
-        known = self._known if exponents == zero else np.zeros(len(self._known))
-        return np.concatenate([values, known])[self._after]
-
-    def _extremes(self, after: FloatArray) -> tuple[Any, Any]:
-        """Return the places of the successors with most and with least, for each open state."""
-        rows = np.repeat(np.arange(self._n), self._counts)
-        order = np.lexsort((after, rows))
-        return order[self._first + self._counts - 1], order[self._first]

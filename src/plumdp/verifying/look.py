@@ -29,7 +29,6 @@ from plumdp_verify.claim import Claim, read_claim
 from plumdp_verify.reading import Part, Rejected, require
 
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
-_LEARNING = ("confidence_set", "model_tolerance")
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of all parameters to a model, which is read with these in their place."""
@@ -119,7 +118,7 @@ class Look:
             self.own.counts,
             objectives=self.prespecified(self.own.model),
             confidence=self.certificate["confidence"],
-            **{name: options[name] for name in _LEARNING},
+            confidence_set=options["confidence_set"],
         )
 
     @property

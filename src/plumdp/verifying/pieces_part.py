@@ -56,7 +56,6 @@ class Writer:
     wanted: Sequence[Wanted]
     support: Sequence[Polynomial]  # in the parameters, which must be positive
     boundary: Boundary
-    model_tolerance: float = 0.0
     n_pieces: int = 0
     work: float = 0.0  # about as many operations, so that a search ends on all machines alike
 
@@ -107,25 +106,25 @@ class Writer:
         """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
         found = []
         for chain, its in zip(self.chains, self.wanted, strict=False):
-            found.append(expand(chain, cube, degree, is_exact=its.is_exact, model_tolerance=self.model_tolerance))
+            found.append(expand(chain, cube, degree, is_exact=its.is_exact))
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
     def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
         """Return the polynomials to be bounded: both ends of the wanted value, then all that must be positive."""
         claimed = [Claimed.of(chain, each) for chain, each in zip(self.chains, functions, strict=True)]
-        below, above = [each.below for each in claimed], [each.above for each in claimed]
+        values = [each.value for each in claimed]
         order, goals = monomials(cube.dimension, functions[0].degree), list[Goal]()
         for each in self.wanted:
             margin = sum(claimed[i].margin for _, i in each.terms)
-            sums = each.sum(below, above), -each.sum(above, below)
-            for numbers, end in zip(sums, needed_of(each, self.chains), strict=True):
+            total = each.sum(values)
+            for numbers, end in zip((total, -total), needed_of(each, self.chains), strict=True):
                 polynomial = {e: c for e, c in zip(order, numbers.tolist(), strict=True) if c or not any(e)}
                 room = _ROOM * abs(end) if isfinite(end) else 0.0
                 goals.append(Goal(polynomial, end + margin - room, margin))
         for f in self.support:
             moved = {e: as_float(c) for e, c in cube.transform(f, "").items()}
-            goals.append(Goal(moved, self.model_tolerance + _POSITIVE, 0.0))
+            goals.append(Goal(moved, _POSITIVE, 0.0))
         return goals
 
     def brackets(self, cube: Enclosure, goals: Sequence[Goal], depth: int, most: int) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby, pairwise
 from math import log2
@@ -13,7 +12,6 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.errors import DataError
-from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.coin_trees import TreeNode, find_tree
 from plumdp.confidence.estimates import law_of_space, marginal_precision
@@ -32,7 +30,7 @@ from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp_verify.counts import CountedRows
-from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, event_trials, trials_of
+from plumdp_verify.intervals import ANYTIME, FIXED, event_trials, trials_of
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part
 
@@ -159,7 +157,6 @@ RENEWED = "renewed"  # the name of the horizon of bets that are renewed for a pl
 _INTERVALS = {
     "beta-binomial": ANYTIME,
     "Clopper–Pearson": "clopper-pearson",
-    "tolerant": TOLERANT,
 }
 
 
@@ -178,39 +175,28 @@ def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None)
     return {
         "likelihoods": [part for part in likelihoods if part is not None],
         "bets": bets_part(learned.counts.pilot, found.of_kind(LinearConstraints)[0]),
-        "intervals": _intervals(learned, found.of_kind(ExpressionBounds)[0], data, "intervals"),
+        "intervals": _intervals_part(learned, found, data, "intervals"),
     }
-
-
-def _intervals(learned: Learned, found: ExpressionBounds, data: CountedRows | None, part: str) -> dict[str, Any]:
-    """Return intervals of events. If rows may be off, they are from the trials of all rows, before widening."""
-    if not learned.model_tolerance:
-        return intervals_part(learned.model, learned.counts, found, data, part)
-    error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))
-    lower, upper = tolerant_interval(found.successes, found.trials, equal_parts(error, len(found.events)))
-    before = replace(found, event_lower=lower, event_upper=upper, error=error, method="tolerant")
-    return intervals_part(learned.model, learned.counts, before, data, "intervals")
 
 
 KINDS: dict[str, Callable[[Learned, Any, CountedRows | None], dict[str, Any]]] = {
     "likelihood": _likelihood_set,
-    "interval": lambda learned, found, data: {
-        "intervals": _intervals(learned, found.of_kind(ExpressionBounds)[0], data, "whole_set")
-    },
+    "interval": lambda learned, found, data: {"intervals": _intervals_part(learned, found, data, "whole_set")},
 }
 """The parts of a witness that say how a set follows from rows, as they are written and as a checker reads them."""
 
 
-def intervals_part(
-    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, data: CountedRows | None, part: str
-) -> dict[str, Any]:
+def _intervals_part(learned: Learned, evidence: Evidence, data: CountedRows | None, part: str) -> dict[str, Any]:
     """Return the intervals of events with the rows that try them; others than a checker counts are left out.
 
     There are none if a checker does not accept the counts.
     """
+    found, sampling = evidence.of_kind(ExpressionBounds)[0], learned.counts.sampling
     method = next(name for words, name in _INTERVALS.items() if found.method.startswith(words))
-    can_be_once = counts.sampling == "trajectories" and method in FIXED
-    once = is_tried_once(model.graph, found.events) if can_be_once else np.zeros(len(found.events), dtype=np.bool_)
+    can_be_once = sampling == "trajectories" and method in FIXED
+    once = (
+        is_tried_once(learned.model.graph, found.events) if can_be_once else np.zeros(len(found.events), dtype=np.bool_)
+    )
     written = [] if data is None else _written(found, once.tolist(), data)
     error = equal_parts(found.error, len(found.events))
     return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}

@@ -113,10 +113,6 @@ def _check_log(look: Look, *, counts: TransitionCounts) -> None:
     require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
     contradiction = DataQuality(learned.counts.total, learned.counts.report).contradiction
     require(not contradiction, f"these data contradict the model: {contradiction}")
-    require(
-        learned.model_tolerance == look.witness.get("model_tolerance", 0),
-        "the model tolerance is not that of the options",
-    )
     check_data(look)
     differs = [difference(look.folder / DATA, look.model, each) for each in (counts, learned.counts) if look.saved]
     require("" in (differs or [""]), f"{DATA}: the counts in it are others than those of the log")

@@ -96,7 +96,6 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "confidence": certificate.confidence,
         },
     }
-    content |= {"model_tolerance": learned.model_tolerance} if learned.model_tolerance else {}
     _refuse_unknown(learned, question, content, certificate)
     model = learned.model
     content |= {
@@ -155,7 +154,7 @@ def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]
 
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
-    if broken := why_not(Trait.WITNESS, *question.traits):
+    if broken := why_not(Trait.WITNESS, *question.traits, bool(learned.model_tolerance) and Trait.MODEL_TOLERANCE):
         raise DataError(f"{broken}, so there is no witness of this certificate")
     unknown = {
         "bounds by whole runs": bool(learned.budget["run_bets"]),
@@ -199,7 +198,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
     for basis, idle in ways:
         boundary = Boundary(half_spaces, _forms(learned), idle)
-        writer = Writer(chains, wanted, support, boundary, learned.model_tolerance)
+        writer = Writer(chains, wanted, support, boundary)
         try:
             pieces, reason = pieces_part(writer, basis, learned.likely_point)
         except DataError as error:
@@ -216,13 +215,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
 def _half_spaces(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
     """Yield both sides of intervals, as they are claimed."""
     for item in part["intervals"]["list"] if part["intervals"].value is not None else ():
-        event, model_tolerance = (
-            parse(item["polynomial"].text(), data.names),
-            data.model_tolerance if "once" in item else 0,
-        )
-        yield from between(
-            item["lower"].number() - model_tolerance, event, item["upper"].number() + model_tolerance, len(data.names)
-        )
+        event = parse(item["polynomial"].text(), data.names)
+        yield from between(item["lower"].number(), event, item["upper"].number(), len(data.names))
 
 
 def _forms(learned: Learned) -> list[LikelihoodForm]:
