@@ -36,14 +36,16 @@ class Expansion:
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
 
-    def start(self, chain: Chain) -> tuple[FloatArray, float]:
-        """Return the coefficients and the margin of what is claimed."""
+    def claimed(self, chain: Chain) -> tuple[FloatArray, float]:
+        """Return the coefficients and the margin of what is claimed of a chain."""
+        one, margin = np.eye(1, self.coefficients.shape[1])[0], 0.0
         if chain.initial in chain.known:
             known = chain.known[chain.initial]
-            constant = float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0]
-            return constant, 0.0
-        node = chain.open.index(chain.initial)
-        return self.coefficients[node], float(self.margins[node])
+            value = float(int(known.p) / int(known.q)) * one
+        else:
+            node = chain.open.index(chain.initial)
+            value, margin = self.coefficients[node], float(self.margins[node])
+        return one - value if chain.complement else value, margin
 
 
 def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
@@ -193,20 +195,6 @@ class Wanted:
     def sum(self, values: Sequence[FloatArray]) -> FloatArray:
         """Return the sum of the arrays of chains with these signs."""
         return np.asarray(sum((sign * values[i] for sign, i in self.terms), start=0 * values[0]))
-
-
-@dataclass(frozen=True)
-class Claimed:
-    """Coefficients of the function that is what is claimed of a chain, but for a margin."""
-
-    value: FloatArray
-    margin: float
-
-    @staticmethod
-    def of(chain: Chain, expansion: Expansion) -> Claimed:
-        """Return the enclosure of a chain's values that an expansion claims."""
-        value, margin = expansion.start(chain)
-        return Claimed(np.eye(1, len(value))[0] - value if chain.complement else value, margin)
 
 
 def written_values(expansion: Expansion) -> dict[str, Any]:

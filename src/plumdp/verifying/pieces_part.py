@@ -20,7 +20,7 @@ from plumdp.confidence.likelihood import furthest_point
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, floats
 from plumdp.verifying.cube_bounds import Bound, Cuts, Terms, bound_on_cube, find_radius, prove_empty
-from plumdp.verifying.expansion import Claimed, Expansion, Wanted, expand, needed_of, radius_of, written_values
+from plumdp.verifying.expansion import Expansion, Wanted, expand, needed_of, radius_of, written_values
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.pieces import half
@@ -112,11 +112,11 @@ class Writer:
 
     def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
         """Return the polynomials to be bounded: both ends of the wanted value, then all that must be positive."""
-        claimed = [Claimed.of(chain, each) for chain, each in zip(self.chains, functions, strict=True)]
-        values = [each.value for each in claimed]
+        claimed = [each.claimed(chain) for chain, each in zip(self.chains, functions, strict=True)]
+        values, margins = [value for value, _ in claimed], [margin for _, margin in claimed]
         order, goals = monomials(cube.dimension, functions[0].degree), list[Goal]()
         for each in self.wanted:
-            margin = sum(claimed[i].margin for _, i in each.terms)
+            margin = sum(margins[i] for _, i in each.terms)
             total = each.sum(values)
             for numbers, end in zip((total, -total), needed_of(each, self.chains), strict=True):
                 polynomial = {e: c for e, c in zip(order, numbers.tolist(), strict=True) if c or not any(e)}
