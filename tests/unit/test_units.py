@@ -1,6 +1,7 @@
 """A log that is counted by unit gives what the rows of each unit alone give, and certificates are those of a loop."""
 
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -257,3 +258,26 @@ def test_rows_handed_over_twice_are_the_same_data(tmp_path):
     one, other = (pl.read_log(MODEL, batches_of(rows, "reader", tmp_path)) for _ in range(2))
     with pytest.raises(pl.DataError, match="would be counted twice"):
         one.counts + other.counts
+
+
+def rows_of(frame):
+    """Return the table of the units of a frame, as Spark asks for it."""
+    return pl.certify_each(MODEL, read_units(MODEL, frame, "unit", order="runs"), QUESTION).to_pandas()
+
+
+@pytest.mark.slow
+@pytest.mark.night
+def test_units_certified_inside_spark_have_the_rows_of_a_plain_loop():
+    """Workers run this file as it was pickled, by value."""
+    sql = pytest.importorskip("pyspark.sql")
+    pickled_by_value = pytest.importorskip("pyspark.cloudpickle").register_pickle_by_value
+    pickled_by_value(sys.modules[__name__])
+    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    columns = "unit string, verdict string, lower double, upper double, p double, exit_code long, why string"
+    frame = spark.createDataFrame(ROWS.astype(object).where(ROWS.notna(), None))
+    group = sql.functions.expr("pmod(hash(unit), 2)")
+    found = frame.groupBy(group).applyInPandas(rows_of, f"{columns}, seconds double, key string").toPandas()
+    spark.stop()
+    told = sorted(units.UnitRow(*row) for row in found.itertuples(index=False))
+    assert repr(certified(told)) == repr(certified(pl.certify_each(MODEL, COUNTS, QUESTION).rows))
