@@ -215,7 +215,7 @@ class Start:
 
     @cached_property
     def run_cap(self) -> float:
-        """Half more than the most that one of the first runs cost or earned, rounded up.
+        """The most that one of the first runs cost or earned, rounded up to two digits.
 
         It is 0 if rows name no runs, or if so many steps cannot come to more.
         """
@@ -226,7 +226,7 @@ class Start:
             value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
             totals = f"SELECT abs(fsum({value})) AS total FROM {{rows}} GROUP BY {quoted(self._part['run'])}"
             ((most,),) = look.rows(f"SELECT max(total) FROM ({totals}) WHERE isfinite(total)")
-        cap, most_of_step = float(outward(1.5 * (most or 0), 1, 2)), max(map(abs, self._means[1][self.reward[0]]))
+        cap, most_of_step = float(outward(most or 0, 1, 2)), max(map(abs, self._means[1][self.reward[0]]))
         return cap if cap < self.within * most_of_step else 0.0
 
     def next_command(self, file: str) -> str:
