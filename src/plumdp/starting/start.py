@@ -187,8 +187,8 @@ def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
 def _facts_of_runs(found: Start) -> list[tuple[str, str]]:
     """Return how much of a run counts where whole runs are asked."""
     cap = f"{found.run_cap:,.10g}"
-    said = f"where whole runs are asked, a {found.reward[0]} of a run above {cap} counts as {cap}, which is more than any of "
-    return [("cap", f"{said}the first {found.first:,} has (or another run-cap)")] if found.run_cap else []
+    said = f"where whole runs are asked, a {found.reward[0]} of a run above {cap} counts as {cap}, no less than any "
+    return [("cap", f"{said}of the first {found.first:,} has (or another run-cap)")] if found.run_cap else []
 
 
 def _began_together(raw: RawLog, run: str, step: str, pace: str) -> bool:
