@@ -62,7 +62,11 @@ _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
 PRESPECIFIED = Assumption("the objectives were chosen before looking at the data", Group.PLAN, "so was the question")
-_GIVEN = Assumption("you chose the policy before looking at these data (as you stated)", Group.PLAN)
+_GIVEN = Assumption(
+    "you chose the policy before looking at these data (as you stated)",
+    Group.PLAN,
+    "the policy was chosen before looking",
+)
 _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40

@@ -109,10 +109,11 @@ _SAMPLED: dict[Sampling, str] = {
         Group.PLAN,
     ),
 }
-_PLANNED_LOOKS = (
+_PLANNED_LOOKS = Assumption(
     "how many steps pass until the next observation, and what is done meanwhile, was decided by what observations had "
     "shown before, not by what happened since: one that was made early, or a death that was reported before the next "
-    "observation, is in the data with the gap that was planned"
+    "observation, is in the data with the gap that was planned",
+    brief="earlier observations alone decided when the next one is, and what is done meanwhile",
 )
 _NO_LOOK_MISSING = (
     "no observation is missing because of what it would have shown: no unit was lost because of where it was, and "
@@ -130,7 +131,10 @@ _UNITS = Assumption(
     Group.DATA,
     "units move independently of each other",
 )
-_BY_UNIT = "when a unit is looked at next was decided by what was seen of that unit, not of others"
+_BY_UNIT = Assumption(
+    "when a unit is looked at next was decided by what was seen of that unit, not of others",
+    brief="what was seen of a unit decided when it is looked at next",
+)
 
 
 def assumptions_of_model(
@@ -210,7 +214,8 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
     if outcomes.cap is not None:
         ends = f"above {outcomes.cap:,.10g}", f" or below {-outcomes.cap:,.10g}" * (outcomes.within[0] == -outcomes.cap)
         beyond = "" if ends[1] else "; without this limit, values by whole runs can only be larger"
-        yield f"a run whose total is {''.join(ends)} counts as this amount, a limit fixed before these runs{beyond}"
+        text = f"a run whose total is {''.join(ends)} counts as this amount, a limit fixed before these runs{beyond}"
+        yield Assumption(text, Group.PLAN, "what a run counts as at most was fixed before these runs")
     elif isinstance(objective, Reward):
         yield f"every return lies between {outcomes.within[0]:g} and {outcomes.within[1]:g}"
     if runs.only_ordered:
@@ -278,7 +283,8 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
         known = "; ".join(filter(None, [ends * bool(n_censored and not is_said), cut]))
         yield Assumption(complete.noting(known), brief=complete.noting(cut))
     if is_said:
-        yield f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
+        text = f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
+        yield Assumption(text, brief="why runs end has nothing to do with the outcome that is missing then")
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming
@@ -305,8 +311,11 @@ def _of_observations(model: ParametricMDP, counts: TransitionCounts) -> Iterator
     seen = listing(
         [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]
     )
-    yield f"{_PLANNED_LOOKS} ({seen})" if seen else _PLANNED_LOOKS
-    yield _NO_LOOK_MISSING + (_PARTIAL_LOOKS if model.counted.ends else _PENDING_OBSERVATIONS)
+    yield _PLANNED_LOOKS.noting(seen)
+    text = _NO_LOOK_MISSING + (_PARTIAL_LOOKS if model.counted.ends else _PENDING_OBSERVATIONS)
+    yield Assumption(
+        text, brief="no observation is missing because of what it would have shown, those to come included"
+    )
     yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
     yield _UNITS
     yield from (_BY_UNIT,) if counts.pilot is not None else ()

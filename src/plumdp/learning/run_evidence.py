@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, ModelError, Option, WhyNot
-from plumdp.base.vocabulary import Guarantee
+from plumdp.base.vocabulary import Assumption, Group, Guarantee
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.life_bets import risk_ends
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends, value_ends
@@ -36,11 +36,28 @@ from plumdp.model.policy import as_choices, check_policy, normalised
 from plumdp.model.question import PRACTICE, Question, as_objective
 from plumdp.result.rungs import Ground
 
-_LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
-_CHOSEN = "you chose the policy before looking at any of these runs (as you stated)"
-_NOT_ROUTED = "which policy a run has was decided without knowing more about how it would go than about any other run"
-_DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)"
-_ASKED = "the question, the states and the confidence were chosen before looking at these data"
+_LABELLED = Assumption(
+    "the policy of each run was written down before the run began, and followed to its end (as you stated)",
+    brief="the policy of each run was written down before, and followed",
+)
+_CHOSEN = Assumption(
+    "you chose the policy before looking at any of these runs (as you stated)",
+    Group.PLAN,
+    "the policy was chosen before looking",
+)
+_NOT_ROUTED = Assumption(
+    "which policy a run has was decided without knowing more about how it would go than about any other run",
+    brief="nobody sent runs to policies by how they would go",
+)
+_DRAWN = Assumption(
+    "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)",
+    brief="arms were drawn with the chances in the log",
+)
+_ASKED = Assumption(
+    "the question, the states and the confidence were chosen before looking at these data",
+    Group.PLAN,
+    "question, states and confidence were fixed before looking",
+)
 _ONLY = "in every state there is one action alone, so that all runs follow the policy"
 _DONE = "practice is what was done in these runs, whatever it depended on"
 

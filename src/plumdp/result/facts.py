@@ -84,6 +84,11 @@ def details(claim: Claim, how: How, beside: Beside) -> list[Fact]:
     return [("relaxation", _relaxation_in_words(how)), ("confidence set", proved), *made_of]
 
 
+def assumed_besides(claim: Claim, rests_on: RestsOn) -> list[Fact]:
+    """Return in full what rungs that do not lead assume besides."""
+    return [(name, f"{each}") for name, of_rung in _others(claim, rests_on) for each in of_rung]
+
+
 def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
     """Return the facts behind every claim from the same data: the data, the model test, the assumptions.
 
@@ -98,8 +103,18 @@ def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Compar
         found += [("because" if not i else "", text) for i, text in enumerate(findings_in(claim.reason))]
     more = comparison.difference.get("assuming", ())
     found += [("assuming", Assumption.of(each)) for each in (*rests_on.assumptions, *more)]
-    others = (rung for rung in claim.rungs if rung.ground != claim.ground and rung.is_claim)
-    return found + [(_NAMES[rung.ground][1], each) for rung in others for each in rung.premises]
+    return found + [
+        (name, "; ".join(each.brief for each in of_rung if each.brief)) for name, of_rung in _others(claim, rests_on)
+    ]
+
+
+def _others(claim: Claim, rests_on: RestsOn) -> list[tuple[str, list[Assumption]]]:
+    """Return what rungs that do not lead assume besides, each under its label."""
+    others = [rung for rung in claim.rungs if rung.ground != claim.ground and rung.is_claim]
+    said = set(rests_on.assumptions)
+    return [
+        (_NAMES[rung.ground][1], [Assumption.of(each) for each in rung.premises if each not in said]) for rung in others
+    ]
 
 
 _NAMES = {
