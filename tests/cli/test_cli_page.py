@@ -108,7 +108,7 @@ def test_the_readme_says_what_its_example_saves_and_what_proof_costs(tmp_path, m
     assert least <= costs[0.5] - costs[1] <= most
     said = f"saves {int(least)} to {int(most) + 1} € a quarter; in truth, which the simulation knows, it is "
     assert f"{said}{costs[0.5] - costs[1]:.0f} €" in text
-    low, high = map(int, re.search(r"difference of (-\d+)\s+to (-\d+)", printed).groups())
+    low, high = map(int, re.search(r"not certified\s+(\d+)\s+to\s+(\d+)", printed).groups())
     wider = (found["upper"] - found["lower"]) / (found["approximate"][1] - found["approximate"][0])
     assert f"{wider:.1f} times as wide as the usual normal interval" in text
     assert f"that on the saving {(most - least) / (high - low):.1f} times" in text
