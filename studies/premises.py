@@ -162,7 +162,8 @@ def right_models(logs: int = 200, confidence: float = 0.95) -> None:
             if learned.conflict is None and len(wider) < _BOTH_WAYS:
                 told = plumdp.conclude(learned, study.objective)
                 plain = plumdp.certify(model, replace(counts, contexts=()), study.objective, confidence=confidence)
-                wider.append((told.upper - told.lower) / (plain.upper - plain.lower))
+                if plain.upper - plain.lower < np.inf:
+                    wider.append((told.upper - told.lower) / (plain.upper - plain.lower))
         low, high = limits(contradicted, logs)
         width = f"{np.median(wider):8.3f}{max(wider):8.3f}" if wider else ""
         print(f"{name:22}{contradicted / logs:13.3f}{low:8.3f}-{high:.3f}{width}", flush=True)

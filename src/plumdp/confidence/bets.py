@@ -182,8 +182,10 @@ def common_half_space(
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
     n_bets = sum(len(part.shares) for part in parts)
-    outward = (16 + n_bets) * UNIT * fsum(size.tolist())  # a larger offset keeps more points, which is safe
-    return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
+    # most outcomes were not seen in most stages; a larger offset keeps more points, which is safe
+    outward = (16 + n_bets) * UNIT * fsum(size[size != 0].tolist())
+    offset = -fsum(constants[constants != 0].tolist()) + outward
+    return HalfSpace(read_only(-table.weighted_slopes(weights)), offset, text)
 
 
 def tangent_half_space(
