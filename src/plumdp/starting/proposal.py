@@ -202,7 +202,7 @@ class Start:
             terms = [look.sql(name, term) for name, term in self.states.items()]
             action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
             keys = ", ".join(f"{term} AS v{i}" for i, term in enumerate([*terms, action]))
-            value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
+            value = f"TRY_CAST({look.sql('', quoted(column) if column in look.types else column)} AS DOUBLE)"
             numbers = f"count(*), count_if({value} <> 0), fsum({value}), min({value}), max({value})"
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
         if not rows:
@@ -223,7 +223,7 @@ class Start:
             return 0.0
         with look_at(self.raw.first(self.first, **self._part)) as look:
             column = self.reward[1]
-            value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
+            value = f"TRY_CAST({look.sql('', quoted(column) if column in look.types else column)} AS DOUBLE)"
             totals = f"SELECT abs(fsum({value})) AS total FROM {{rows}} GROUP BY {quoted(self._part['run'])}"
             ((most,),) = look.rows(f"SELECT max(total) FROM ({totals}) WHERE isfinite(total)")
         cap, most_of_step = float(outward(most or 0, 1, 2)), max(map(abs, self._means[1][self.reward[0]]))
@@ -317,7 +317,7 @@ class _Earned(NamedTuple):
 def _plain(states: Mapping[str, Any]) -> list[str]:
     """Return the columns that are state variables as they are."""
     columns = [(term, parse_mapping(term).columns()) for term in states.values() if isinstance(term, str)]
-    return [of[0] for term, of in columns if len(of) == 1 and term == column_term(of[0])]
+    return [of[0] for term, of in columns if len(of) == 1 and term in (of[0], quoted(of[0]))]
 
 
 def is_price_list(term: str, states: Mapping[str, Any], actions: Any) -> bool:
