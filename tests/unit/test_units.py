@@ -134,6 +134,16 @@ def test_thresholds_are_decided_as_one_by_one(objective):
         assert row.exit_code == {"yes": 0, "no": 1, "inconclusive": 4}[row.verdict]
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_policies_are_valued_as_one_by_one(is_told):
+    by_state = {"good": "run", "worn": "service", "down": "repair"}
+    policy = pl.PolicyTable.from_actions(MODEL.graph, lambda state: by_state[state.at]) if is_told else "practice"
+    logs = dict(read_units(MODEL, ROWS[ROWS.unit.isin(["pump-0", "pump-3"])], "unit", order="runs"))
+    for row in pl.certify_each(MODEL, logs, QUESTION, policy=policy, prespecified=is_told).rows:
+        alone = pl.certify(MODEL, logs[row.unit], QUESTION, policy=policy, prespecified=is_told)
+        assert (row.lower, row.upper) == (alone.lower, alone.upper)
+
+
 def test_equal_counts_are_certified_once(monkeypatch):
     asked, whole = [], units._Job.__call__
     monkeypatch.setattr(units._Job, "__call__", lambda job, batch: asked.extend(batch) or whole(job, batch))
