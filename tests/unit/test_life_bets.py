@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import life_bets
@@ -117,11 +118,11 @@ def test_sizes_look_at_earlier_runs_alone():
 
 @pytest.mark.slow
 def test_as_few_as_said_miss():
-    rng, true, missed = np.random.default_rng(4), 1 - 0.95**12, 0
-    for _ in range(100):
+    rng, true, missed, games = np.random.default_rng(4), 1 - 0.95**12, 0, size(40, 100)
+    for _ in range(games):
         low, high = risk_ends(drawn(60, rng), 0.3, 60)
         missed += not low <= true <= high
-    assert missed <= 0.3 * 100
+    assert missed <= 0.3 * games
 
 
 def test_a_chain_with_runs_that_were_censored_has_a_life_table():
