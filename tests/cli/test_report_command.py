@@ -88,7 +88,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder, blank_pic
     assert result.output.endswith(f"report: {folder / 'new.html'}\n")
     text = (folder / "new.html").read_text(encoding="utf-8")
     assert "With a confidence of 99\N{NO-BREAK SPACE}%, the expected “money” until the game reaches “end” is" in text
-    assert "<h1>Five bets</h1>" in text
+    assert "<h1>With a confidence of 99" in text
     assert "the game · " in text
     assert "What each relaxation certifies" in text
 
