@@ -288,7 +288,7 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
     found = pl.certify(model, counts, 'R{"cost"}min=? [ F "goal" ]', relaxation="interval")
     assert (found.lower, found.upper, found.policy.action(x=0)) == (np.inf, np.inf, "wait")
     assert (found.status, found.claim.reason) == ("inconclusive", why)
-    assert f"because         {why}" in str(found)
+    assert f"because         {why.partition(';')[0]}" in str(found)
 
 
 @pytest.mark.night

@@ -181,7 +181,7 @@ def test_a_target_that_no_policy_surely_reaches_is_named_as_such(counts, lower):
     assert certificate.claim.reason == f"no policy reaches the target with certainty{_END}"
     if lower == 1:
         assert certificate.status == "inconclusive"
-        assert f"because         {certificate.claim.reason}" in str(certificate)
+        assert f"because         {certificate.claim.reason.partition(';')[0]}" in str(certificate)
     else:
         assert certificate.status == "certified"
         assert certificate.headline.endswith(" is infinite (confidence 99.9 %).")
