@@ -149,7 +149,7 @@ NO_STEPS = {
     "a header alone": ("", "the log has 0 rows"),
     "one row of each run": (
         "0,0,10,0,\n1,0,11,1,\n",
-        "each run has one row, and a step ends in the next row; give all files of these runs to one count",
+        "each run has one row, and a step ends in the next row: give all files of these runs to one count",
     ),
 }
 

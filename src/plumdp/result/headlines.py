@@ -25,6 +25,8 @@ def value_headline(claim: Claim, who: str) -> str:
         return f"{claim.status.capitalize()}: {claim.contradiction}, {said} {sure}"
     if claim.status == Status.CERTIFIED:
         return f"Certified{', if the model is right' if claim.is_after_runs else ''}: {said} {sure}"
+    if claim.reason:  # such as that there are no data, which is said below: what the model alone excludes is no finding
+        return "Inconclusive: nothing is claimed."
     return f"Inconclusive: the bracket does not exclude the worst value; {said} {sure}"
 
 
