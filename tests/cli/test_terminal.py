@@ -45,7 +45,7 @@ import sys
 
 class Heavy:
     def find_spec(self, name, path=None, target=None):
-        if name in ("numba", "duckdb", "scipy"):
+        if name in ("numpy", "numba", "duckdb", "scipy"):
             sys.meta_path.remove(self)
             sys.__stderr__.write("<heavy>")
             sys.__stderr__.flush()
