@@ -153,7 +153,7 @@ def right_models(logs: int = 200, confidence: float = 0.95) -> None:
     for name in RIGHT:
         study = plumdp.case_study(name.removeprefix("rows of "))
         model = free_rows(study.model) if name.startswith("rows") else study.model
-        contradicted, wider = 0, []
+        contradicted, wider = 0, list[float]()
         for seed in range(logs):
             seen = plumdp.simulate(study.model, study.true_point, 100, rng=seed, max_steps=25)
             counts = replace(seen, graph=model.graph)

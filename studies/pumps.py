@@ -111,7 +111,7 @@ def answer(log: pd.DataFrame, confidence: float = 0.95, *, is_list: bool = False
 def told(seed: int, n: int, *, noisy: bool) -> tuple[float, ...]:
     """Print what is said of one log, and return widths over normal intervals, and whether all holds and is decided."""
     found = answer(log_of(seed, n, noisy=noisy), is_list=not noisy)
-    less, steps, low, high = found["less"], found["steps"], *found["bootstrap"]
+    less, steps, (low, high) = found["less"], found["steps"], found["bootstrap"]
     truth = {"rule": value(RULE, steps), "practice": value(PRACTICE, steps)}
     truth["less"] = truth["rule"] - truth["practice"]
     said = {"rule": less.first, "practice": less.second, "less": less}

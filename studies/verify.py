@@ -6,7 +6,7 @@ Run ``python -m studies.verify [--runs 10000] [instance …]``; by default one i
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +37,7 @@ def main() -> None:
     options = parser.parse_args()
     measure: Callable[[str, int], Iterator[list[str]]]
     header = ["instance", "open states", "parameters", "parts", "degree"]
+    instances: Sequence[str]
     measure, instances = values, SMALL_INSTANCES
     if options.differences:
         measure, instances = differences, DIFFERENCES.plans["quick"].instances

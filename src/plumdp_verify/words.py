@@ -37,7 +37,7 @@ def in_words(lower: Exact | None, upper: Exact | None, *, is_share: bool) -> str
 
 def one_by_one(lower: Exact | None, upper: Exact | None, *, is_share: bool) -> tuple[str | None, str | None]:
     """Return both ends of a bracket in words, or None for one that claims nothing."""
-    ends = [None if end is None else end * (100 if is_share else 1) for end in (lower, upper)]
+    ends: list[Exact] = [None if end is None else end * (100 if is_share else 1) for end in (lower, upper)]
     sizes = [_power(abs(end)) for end in ends if end is not None]
     places = _DIGITS - 1 - max(sizes, default=0)
     if None not in ends:

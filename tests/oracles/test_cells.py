@@ -182,13 +182,15 @@ def test_data_without_an_order_are_bet_on_and_a_witness_of_that_is_refused(monke
     truth = dict(zip("abc", TRUTH, strict=True))
     counts = pl.simulate(problem().model, truth, 300, rng=1, max_steps=44, pilot=False)
     asked = {"objectives": [problem().objective], "confidence": 0.95}
+    provable = {"objectives": ['R{"cost"}min=? [ F wear=3 ]'], "confidence": 0.95, "witness": True}
     with pytest.raises(DataError, match="witness=True: the bounds would rest on bets in cells of the space"):
-        pl.learn(problem().model, counts, **asked, witness=True)
+        pl.learn(problem().model, counts, **provable)
     widths = []
     for has_cells in (True, False):
         if not has_cells:
             monkeypatch.setattr(learning, "uses_cells", lambda *_: False)
-        learned = pl.learn(problem().model, counts, **asked, witness=not has_cells)
+            assert not pl.learn(problem().model, counts, **provable).bounds.of_kind(Cells)
+        learned = pl.learn(problem().model, counts, **asked)
         assert bool(learned.bounds.of_kind(Cells)) is has_cells
         assert any(PRESPECIFIED in each for each in learned.assumptions) is has_cells
         found = pl.conclude(learned, problem().objective)

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_a
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.json_values import digest as hashed
 from plumdp.base.progress import tell_share, working
@@ -142,13 +143,13 @@ class UnitTable:
     @property
     def promise(self) -> str:
         """What the confidence is of, in words."""
-        sure, own = percent(self.confidence), f"{100 * self.error:.3g} %"
+        sure, own = percent(self.confidence), percent(self.error)
         if self.together == "all":
             return f"all rows hold at once with confidence {sure}; each has an error of {own}"
         if self.together == "each":
             return f"each row holds by itself with confidence {sure}; on average, at most {own} of all rows are wrong"
         if self.named:
-            wrong = f"{100 * error_of(self.confidence):.3g} %"
+            wrong = percent(error_of(self.confidence))
             return f"on average at most {wrong} of the verdicts are wrong, whatever units have in common"
         return (
             f"fewer than one in {_LEAST_SHARE} units has a verdict, so that no share of wrong ones is bounded; "
@@ -339,7 +340,7 @@ def certify_each(
         pairs = units = [*pairs]
     n = len(units) if isinstance(units, Sized) else 0
     error = error_of(confidence)
-    own = error / max(n, 1) if together == "all" else error / _LEAST_SHARE if together == "rate" else error
+    own = equal_parts(error, {"all": n, "rate": _LEAST_SHARE}.get(together, 1))
     threshold = as_question(objective, model) if isinstance(objective, str) else None
     threshold = threshold if isinstance(threshold, Threshold) else None
     memory = True if policy is None else memory_for(model, policy)
