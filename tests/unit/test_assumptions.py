@@ -254,6 +254,7 @@ def case():
 VERBS = {  # name → what it returns, and the conditions that the verb adds
     "learn": lambda case: ({"html": of_html(case.learned._repr_html_())}, "paid"),
     "certify": lambda case: (pl.certify(case.model, case.counts, GOAL, **case.options), ""),
+    "certify_each": lambda case: (pl.certify_each(case.model, {"one": case.counts}, GOAL, **case.options), ""),
     "certify_all": lambda case: (certify_all(case.model, case.counts, case.asked, **case.options), "paid"),
     "compare": lambda case: (compare(case.model, case.counts, GOAL, **case.options), ""),
     "conclude": lambda case: (pl.conclude(case.learned, GOAL), ""),

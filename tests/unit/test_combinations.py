@@ -160,7 +160,7 @@ def refused(given):
     kind = next((each for each in given if each in KINDS), "interval" if T.EVENTS in given else "likelihood")
     kind = "table" if T.TABLE in given and not {*given} & {*KINDS} else kind
     traits = {each for each in given if isinstance(each, T)}
-    traits |= {each for trait in traits for each in IMPLIED.get(trait, ())}
+    traits |= {implied for each in given for implied in IMPLIED.get(each, ())}
     traits |= {T.VIEW} if kind == "table" and T.TABLE not in given else set()
     traits |= {t for each in given if each in RELAXED for t in RELAXATIONS[each.removeprefix("relaxation ")].traits}
     wrong = [{T.OTHER_SET, each} for each in (traits & NEEDED) - SETS[kind].goes_with]

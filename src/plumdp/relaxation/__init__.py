@@ -3,5 +3,5 @@
 In: a model and its region.
 Out: ``IntervalMDP``.
 Begin with: ``intervals.py``, the noun; ``relax.py`` has the table ``RELAXATIONS``.
-Used by: solver, tables, stages, result, certifying, verifying, exchange, online, reporting, cli.
+Used by: solver, tables, stages, result, certifying, exchange, online, reporting, cli.
 """

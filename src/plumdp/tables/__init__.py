@@ -3,5 +3,5 @@
 In: a table, its counts and a policy.
 Out: bounds on the value of this policy.
 Begin with: ``table_set.py``, then ``values.py``; docs/proofs/tables.md has the proofs.
-Used by: certifying, verifying, explaining, starting.
+Used by: learning, certifying, explaining, starting.
 """
