@@ -25,7 +25,16 @@ def step(state):
     return {"run": pl.unknown(state._replace(failed=True), state)}
 
 
-UNITS = pl.explore(step, {"failed": False}, labels={"failed": lambda s: s.failed})
+(p,) = pl.parameters("p")
+
+
+def step_of_family(state):
+    return step(state) if state.failed else {"run": [(p, state._replace(failed=True)), (1 - p, state)]}
+
+
+ABOUT = {"labels": {"failed": lambda s: s.failed}}
+UNITS = pl.explore(step, {"failed": False}, **ABOUT)
+FAMILY = pl.explore(step_of_family, {"failed": False}, space=pl.ParameterSpace.unit("p"), **ABOUT)
 
 
 def log_of(hazards, rng, *, last=6, is_cut=lambda age, hazard: False):
@@ -200,8 +209,8 @@ def test_the_first_rung_that_decides_a_threshold_gives_the_verdict():
 
 
 def test_a_result_on_rungs_is_read_again_and_has_no_witness(tmp_path):
-    log = pl.read_log(UNITS, log_of(np.full(200, 0.2), np.random.default_rng(7)), order="runs")
-    learned = pl.learn(UNITS, log, objectives=[FAILS], confidence=0.95)
+    log = pl.read_log(FAMILY, log_of(np.full(200, 0.2), np.random.default_rng(7)), order="runs")
+    learned = pl.learn(FAMILY, log, objectives=[FAILS], confidence=0.95)
     found = pl.conclude(learned, FAILS)
     pl.write_result(found, tmp_path / "result")
     again = pl.read_result(tmp_path / "result")
@@ -209,24 +218,26 @@ def test_a_result_on_rungs_is_read_again_and_has_no_witness(tmp_path):
     assert again.headline == found.headline
     with pytest.raises(pl.DataError, match="whole runs"):
         pl.decisions.make_witness(learned, found)
-    practice = pl.model.Question(UNITS, as_objective(FAILS, UNITS), policy="practice")
+    practice = pl.model.Question(FAMILY, as_objective(FAILS, FAMILY), policy="practice")
     for asked in (FAILS, practice):
         with pytest.raises(pl.DataError, match=r"^witness=True: .* by plumdp count, or give log\.counts"):
-            pl.learn(UNITS, log, objectives=[asked], confidence=0.95, witness=True)
-    plain = pl.learn(UNITS, log.counts, objectives=[FAILS], confidence=0.95, witness=True)
+            pl.learn(FAMILY, log, objectives=[asked], confidence=0.95, witness=True)
+    plain = pl.learn(FAMILY, log.counts, objectives=[FAILS], confidence=0.95, witness=True)
     alone = pl.conclude(plain, FAILS)
     assert (alone.claim.rungs, alone.claim.ground) == ((), "rows")
-    pl.write_result(alone, tmp_path / "plain", witness=pl.decisions.make_witness(plain, alone), model=UNITS, counts=log)
+    pl.write_result(
+        alone, tmp_path / "plain", witness=pl.decisions.make_witness(plain, alone), model=FAMILY, counts=log
+    )
     assert pl.decisions.verify(tmp_path / "plain").broken is None
 
 
 @pytest.mark.parametrize("forged", [{"ground": "whole runs"}, {"rungs": [{"ground": "whole runs"}]}])
 def test_a_witness_of_the_model_does_not_vouch_for_runs(tmp_path, forged):
-    log = pl.read_log(UNITS, log_of(np.full(200, 0.2), np.random.default_rng(7)), order="runs")
-    learned = pl.learn(UNITS, log.counts, objectives=[FAILS], confidence=0.95, witness=True)
+    log = pl.read_log(FAMILY, log_of(np.full(200, 0.2), np.random.default_rng(7)), order="runs")
+    learned = pl.learn(FAMILY, log.counts, objectives=[FAILS], confidence=0.95, witness=True)
     found = pl.conclude(learned, FAILS)
     folder = tmp_path / "result"
-    pl.write_result(found, folder, witness=pl.decisions.make_witness(learned, found), model=UNITS, counts=log)
+    pl.write_result(found, folder, witness=pl.decisions.make_witness(learned, found), model=FAMILY, counts=log)
     told = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
     (folder / "certificate.json").write_text(json.dumps(told | forged), encoding="utf-8")
     rehash(folder)
