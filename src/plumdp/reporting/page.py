@@ -14,12 +14,12 @@ from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError, require_kind, require_path, visible
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Guarantee, Standing, Status
+from plumdp.base.vocabulary import Assumption, Group, Guarantee, Standing, Status
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
 from plumdp.reporting.evidence import SECTIONS
-from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
+from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, picture, sentence, watch_section
 from plumdp.result.certificate import Certificate, assumptions_of, fingerprint_of
 from plumdp.result.facts import rung_facts, verdict
 from plumdp.result.findings import Findings, require_own
@@ -66,6 +66,13 @@ class Front:
     rests_on: list[str]
     would_be_false: str  # what comes before the assumptions
     assumptions: list[str]
+
+    @property
+    def grouped(self) -> list[tuple[Group, list[Assumption]]]:
+        """The assumptions about model, data and plan."""
+        all_of = [Assumption.of(text) for text in self.assumptions]
+        found = [(group, [each for each in all_of if each.group == group]) for group in Group]
+        return [(group, texts) for group, texts in found if texts]
 
 
 def front_of(certificate: Certificate, *, title: str, system: str, author: str, watch: Watch | None = None) -> Front:
@@ -247,9 +254,7 @@ _LOOKS = {
 }
 
 
-_UNDECIDED = _Look(
-    "vacuous", "–", "Inconclusive which policy is better", "These bounds are on the value of one policy alone."
-)
+_UNDECIDED = _Look("vacuous", "–", "Inconclusive which policy is better")
 
 
 _WITHDRAWN = _Look("contradicted", "✗", "Withdrawn", "As it was certified.", "do not rely on this certificate")
@@ -342,7 +347,8 @@ def render(
     if watch is not None:
         made.insert(0, watch_section(watch))
         look = _WITHDRAWN if watch.status in ("alarm", "contradicted") else look
-    return _page(certificate, front, look, made, bounds=certificate.page().picture)
+    asked = picture("difference", certificate).svg if certificate.comparison.difference else certificate.page().picture
+    return _page(certificate, front, look, made, bounds=asked)
 
 
 def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:
@@ -396,7 +402,7 @@ def _drawn(section: Section) -> Section:
     """Return a section whose pictures are markup: they are ours, and their texts are escaped already."""
     from markupsafe import Markup
 
-    pictures: list[InlinePicture] = [replace(picture, svg=Markup(picture.svg)) for picture in section.pictures]
+    pictures: list[InlinePicture] = [replace(each, svg=Markup(each.svg)) for each in section.pictures]
     return replace(section, pictures=pictures)
 
 

@@ -181,7 +181,6 @@ def better(certificate: Certificate, findings: Findings) -> Section | None:
         "better",
         "Better by how much",
         [certificate.decided, *([why] if difference < min(first, second) else [])],
-        pictures=[picture("difference", certificate)],
         tables=[table],
     )
 
