@@ -58,6 +58,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield aside / target.name
         _put(aside / target.name, target)
     except OSError as error:
+        if any(map(is_left, target.parts)):  # of a folder that is written itself: its own place is told
+            raise
         raise unwritable(target, error) from None
     finally:
         if aside is not None:
