@@ -89,11 +89,11 @@ def test_a_comparison_with_a_witness_is_reported_unless_it_was_changed(tmp_path)
     assert ended.code == 0, ended.err
     certificate = json.loads((tmp_path / "result" / "certificate.json").read_text())
     assert certificate["left_out"] == ""
-    verified = plumdp("verify", result)
-    assert 'that values are counted in "€"' in verified.out
-    assert 'that rival.csv is the policy that is called "bet0"' in verified.out
+    verified = " ".join(plumdp("verify", result).out.split())
+    assert 'that values are counted in "€"' in verified
+    assert 'that rival.csv is the policy that is called "bet0"' in verified
     with_model = plumdp("verify", result, "betting:5")
-    assert (with_model.code, "that is called" in with_model.out) == (0, False)
+    assert (with_model.code, "that is called" in " ".join(with_model.out.split())) == (0, False)
     assert plumdp("report", result).code == 0
     certificate["comparison"]["names"].reverse()
     rehash(tmp_path / "result", certificate)

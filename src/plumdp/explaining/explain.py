@@ -17,7 +17,7 @@ from plumdp.base.errors import DataError, WhyNot, require_kind
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import REJECTIONS
-from plumdp.certifying.difference import difference_of
+from plumdp.certifying.difference import acts_alike, difference_of
 from plumdp.certifying.pipeline import compare, conclude
 from plumdp.certifying.rungs import by_model_alone
 from plumdp.certifying.thresholds import decide
@@ -31,7 +31,7 @@ from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import Policy, memory_of
+from plumdp.model.policy import UNIFORM, Policy, check_policy, memory_of
 from plumdp.model.question import PRACTICE, Question, ask, is_practice
 from plumdp.result.certificate import Certificate, fingerprint_of
 from plumdp.result.claim import Comparison
@@ -219,8 +219,16 @@ def _compared_again(learned: Learned, question: Question, certificate: Certifica
     unit = certificate.claim.unit  # which no objective's text has
     again, other = (replace(each, claim=replace(each.claim, unit=unit)) for each in (again, other))
     both = (again, other) if is_first else (other, again)
-    how: Any = {"margin": told["margin"], "names": (first, second), "precision": precision}
+    names = tuple(_name_of(*each) for each in zip((first, second), both, strict=True))
+    how: Any = {"margin": told["margin"], "names": names, "precision": precision}
     return difference_of(learned, question, *both, **how).with_comparison(told["policy"])
+
+
+def _name_of(name: str, of: Certificate) -> str:
+    """Return the name of a policy, or nothing if it is that of a policy which does something else."""
+    graph = of.policy.graph
+    is_known = name in (UNIFORM, *graph.action_names)
+    return "" if is_known and not acts_alike(graph, of.policy, check_policy(graph, name)) else name
 
 
 def _without_runs(question: Question, of_runs: bool | str) -> Question:
