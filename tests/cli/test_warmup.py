@@ -164,6 +164,7 @@ def started(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "KERNELS", [kernel])
     monkeypatch.setattr(compiled, "PATIENCE", 1.0)
     monkeypatch.setattr(compiled, "READING", 0.0)
+    monkeypatch.setattr(compiled, "IMPORTING", 0.0)
     monkeypatch.setattr(compiled, "cache_folders", lambda: [tmp_path / "no folder" / "cache", tmp_path / "cache"])
     (tmp_path / "no folder").touch()
     monkeypatch.setattr(warmup.subprocess, "Popen", lambda command, **_: commands.append(command))
@@ -208,9 +209,9 @@ def simulate(cache, **more):
         "-m",
         "plumdp",
         "simulate",
-        "betting:5",
+        "rover:10,10",
         "-n",
-        "10",
+        "2000",
         "-o",
         str(cache / "runs.parquet"),
         "--force",
@@ -236,4 +237,4 @@ def test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one(tmp_pa
 @pytest.mark.parametrize("setting", [{"PLUMDP_WARMUP": "0"}, {"CI": "true"}])
 def test_no_command_starts_a_process_where_that_is_switched_off(tmp_path, setting):
     assert simulate(tmp_path, **setting) == ""
-    assert not (tmp_path / "plumdp").exists()
+    assert not (tmp_path / "plumdp" / LIST).exists()
