@@ -11,7 +11,7 @@ from plumdp.base.json_values import digest, json_value
 from plumdp.base.vocabulary import REJECTIONS, Assumption, Status
 from plumdp.model.text import one_line
 from plumdp.result.claim import Beside, Claim, Comparison, How, RestsOn
-from plumdp.result.facts import assumed_besides, details, facts, premises
+from plumdp.result.facts import details, facts, premises
 from plumdp.result.headlines import answer_headline, comparison_headline, value_headline
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
@@ -89,7 +89,7 @@ class Certificate:
         return Page(
             self.headline,
             facts=told,
-            details=[*details(self.claim, self.how, self.beside), *assumed_besides(self.claim, self.rests_on)],
+            details=details(self.claim, self.how, self.beside),
             folded=budget,
             picture=self._picture,
         )

@@ -84,11 +84,6 @@ def details(claim: Claim, how: How, beside: Beside) -> list[Fact]:
     return [("relaxation", _relaxation_in_words(how)), ("confidence set", proved), *made_of]
 
 
-def assumed_besides(claim: Claim, rests_on: RestsOn) -> list[Fact]:
-    """Return in full what rungs that do not lead assume besides."""
-    return [(name, f"{each}") for name, of_rung in _others(claim, rests_on) for each in of_rung]
-
-
 def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Comparison) -> list[Fact]:
     """Return the facts behind every claim from the same data: the data, the model test, the assumptions.
 
@@ -103,9 +98,7 @@ def premises(claim: Claim, rests_on: RestsOn, beside: Beside, comparison: Compar
         found += [("because" if not i else "", text) for i, text in enumerate(findings_in(claim.reason))]
     more = comparison.difference.get("assuming", ())
     found += [("assuming", Assumption.of(each)) for each in (*rests_on.assumptions, *more)]
-    return found + [
-        (name, "; ".join(each.brief for each in of_rung if each.brief)) for name, of_rung in _others(claim, rests_on)
-    ]
+    return found + [(name, each) for name, of_rung in _others(claim, rests_on) for each in of_rung]
 
 
 def _others(claim: Claim, rests_on: RestsOn) -> list[tuple[str, list[Assumption]]]:

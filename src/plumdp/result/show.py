@@ -69,15 +69,23 @@ def as_text(result: Shown, *, in_full: bool = False) -> str:
 
 
 def shown(page: Page, *, in_full: bool) -> list[Fact]:
-    """Return the facts of a page, with assumptions by group in three lines, or each in full after the details."""
-    assumed = [text for _, text in page.facts if isinstance(text, Assumption)]
+    """Return the facts of a page, with assumptions by group in three lines, or each in full after the details.
+
+    What another bracket assumes besides these is below, under a label of its own.
+    """
+    told = {(label, text): text for label, text in page.facts if isinstance(text, Assumption)}
+    assumed = [text for (label, _), text in told.items() if label == "assuming"]
+    besides = [(label, text) for (label, _), text in told.items() if label != "assuming" and text not in assumed]
     others = [fact for fact in page.facts if not isinstance(fact[1], Assumption)]
     if in_full:
-        return [*others, *page.details, *((f"assuming {each.group}", each) for each in dict.fromkeys(assumed))]
-    of_group = {
-        group: [*dict.fromkeys(each.brief for each in assumed if each.group == group and each.brief)] for group in Group
-    }
-    return [*others, *((f"valid if {group}", "; ".join(each)) for group, each in of_group.items() if each)]
+        return [*others, *page.details, *((f"assuming {each.group}", each) for each in assumed), *besides]
+    briefs = dict.fromkeys(
+        (f"valid if {each.group}", each.brief) for group in Group for each in assumed if each.group == group
+    )
+    said = {brief for _, brief in briefs}
+    briefs |= dict.fromkeys((label, each.brief) for label, each in besides if each.brief not in said)
+    by_label = {label: [brief for name, brief in briefs if name == label and brief] for label, _ in briefs}
+    return [*others, *((label, "; ".join(each)) for label, each in by_label.items() if each)]
 
 
 def fact_lines(facts: Sequence[Fact]) -> list[str]:
