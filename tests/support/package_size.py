@@ -23,7 +23,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 75_479,
+    "lines of src/plumdp": 75_481,
     "files of src/plumdp": 374,
     "lines of src/plumdp_verify": 3_392,
     "files of src/plumdp_verify": 24,

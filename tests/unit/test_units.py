@@ -201,7 +201,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     table.write(tmp_path / "table.parquet")
     again = units.read_units_table(tmp_path / "table.parquet")
     assert repr(again.rows) == repr(table.rows)
-    assert again.to_dict() == table.to_dict()
+    assert (again.to_dict(), str(again)) == (table.to_dict(), str(table))
 
 
 def test_rows_that_hold_at_once_share_the_error():

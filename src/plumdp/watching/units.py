@@ -173,6 +173,7 @@ class UnitTable:
     def write(self, path: str | Path) -> None:
         """Write the table to a Parquet file, as a whole or not at all."""
         told = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rows"}
+        told |= {"in_brief": Assumption.in_brief(self.assumptions)}
         write_parquet(path, [dict(self.columns())], metadata={"plumdp": json.dumps({"schema": self.SCHEMA} | told)})
 
     def page(self) -> Page:
@@ -204,7 +205,8 @@ def read_units_table(path: str | Path) -> UnitTable:
     block = read_parquet([path])
     columns = (np.ma.filled(block[name], nan) if kind is np.float64 else block[name] for name, kind in _TYPES.items())
     rows = zip(*(each.tolist() for each in columns), strict=True)  # NaN is null in the file
-    return UnitTable(tuple(UnitRow(*row) for row in rows), **told | {"assumptions": tuple(told["assumptions"])})
+    assumptions = Assumption.again(told["assumptions"], told.pop("in_brief", ()))
+    return UnitTable(tuple(UnitRow(*row) for row in rows), **told | {"assumptions": tuple(assumptions)})
 
 
 @dataclass(frozen=True, eq=False)
