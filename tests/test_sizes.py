@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+from hooks import FEATURES, hooks
 from package_size import CAPS, entered, lines_and_files, n_public_names, too_large
 
 import plumdp
@@ -35,3 +37,8 @@ def test_a_function_that_runs_twice_is_counted_once():
 
 def test_nothing_outside_of_the_packages_is_counted():
     assert entered(lambda: re.compile("certify")) == set()
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_each_feature_is_named_in_few_files_of_the_core(name):
+    assert len(hooks(FEATURES[name])) <= FEATURES[name].cap
