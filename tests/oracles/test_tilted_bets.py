@@ -316,3 +316,11 @@ def test_the_largest_mean_of_two_outcomes_is_that_at_the_end_of_their_interval()
 def test_chains_that_come_back_and_differences_have_no_tilted_bets():
     assert shape_of(make_table([[(0, 0), (1, 1)]])) is None
     assert shape_of(make_table([[(1, 0), (2, 1)], [(0, 2), (3, 3)]])) is None
+
+
+def test_a_policy_that_meets_no_unknown_row_is_worth_its_value():
+    """Unknown rows are elsewhere in the model."""
+    table = replace(make_table([[(1, None), (2, None)]], numbers={0: [0.25, 0.75]}), n_places=1)
+    bounds = tilted_bounds(table, BetMoments((np.zeros(1),) * 2, (1.0,), 4.0), ERRORS)
+    assert bounds.low.value == pytest.approx(0.25)
+    assert bounds.low.value <= 0.25 <= bounds.high.value == pytest.approx(0.25)

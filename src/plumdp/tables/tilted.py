@@ -226,7 +226,8 @@ def _view_at(shape: ChainShape, moments: BetMoments, b: int, errors: Errors) -> 
         later = later * planned / (length - start) if b else pilot * planned / start
     equations = regular_equations(table, table.frequencies(seen))
     assert equations is not None  # no run comes back
-    log_error = float(np.log(len(table.one_of_each) / max(errors.rows + errors.ball, UNDERFLOW)))
+    n_rows = max(len(table.one_of_each), 1)  # a policy may meet none that is unknown
+    log_error = float(np.log(n_rows / max(errors.rows + errors.ball, UNDERFLOW)))
     sets = shape.sets(later, before, log_error)
     return _View(equations.values(), sets, *shape.visits(sets))
 
