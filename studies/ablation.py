@@ -115,7 +115,7 @@ def question_of(study: str, name: str, order: str, runs: int, seed: int) -> Ask:
     if study == "panel data":
         chain, told = panel.CHAINS[name], widths.ORDERS[order]
         model, frame = chain.model(), chain.log(runs, np.random.default_rng(seed))
-        counts = pl.read_log(model, frame, form="transitions", **told).counts
+        counts = pl.read_log(model, frame, pl.LogFormat(form="transitions"), **told).counts
         return partial(bracket, model, counts, pl.parse_property(chain.asked, model), None, None)
     problem = problem_of(study, name)
     log = problem.draw(max(SIZES), seed, Path(gettempdir()) / f"{study} {name} {seed}.parquet")

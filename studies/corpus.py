@@ -272,7 +272,9 @@ def from_log(*, leaves: bool, order: str | None = "runs") -> Any:
     early, late = log[log.episode < 30].drop(columns="episode"), log[log.episode >= 30]
     labels = {"goal": lambda s: s.x == 6, "end": lambda s: (s.x == 0) | (s.x == 6)}
     rewards: Any = {"rewards": {"cost": lambda s: 1.0 * ((s.x > 0) & (s.x < 6))}, "out_of_table": {"cost": (0, 5)}}
-    model = pl.data.model_from_log(early, states="x", initial=3, ends=labels["end"], labels=labels, **rewards)
+    model = pl.data.model_from_log(
+        early, pl.LogFormat(states="x"), initial=3, ends=labels["end"], labels=labels, **rewards
+    )
     return model, pl.read_log(model, late, order=order)
 
 

@@ -77,7 +77,7 @@ def learned_from(model: Any, frame: pd.DataFrame, error: float, **claims: Any) -
     asked = as_objective(ASKED, model)
     policies = [lambda state, arm=arm: arm if state.month < 0 else "wait" for arm in ARMS]
     questions = [Question(model, asked, policy=policy) for policy in policies]
-    log = pl.read_log(model, frame, form="transitions", **claims)
+    log = pl.read_log(model, frame, pl.LogFormat(form="transitions"), **claims)
     return pl.learn(model, log, objectives=questions, confidence=1 - error), questions
 
 

@@ -139,7 +139,7 @@ CHAINS = {
 def learned_from(chain: Chain, model: Any, frame: pd.DataFrame, error: float, **claims: Any) -> tuple[Any, Question]:
     """Return what looks tell if the question was pre-specified, and the question."""
     question = Question(model, as_objective(chain.asked, model))
-    log = pl.read_log(model, frame, form="transitions", **claims)
+    log = pl.read_log(model, frame, pl.LogFormat(form="transitions"), **claims)
     return pl.learn(model, log, objectives=[question], confidence=1 - error), question
 
 
@@ -165,7 +165,9 @@ def misses(chain: Chain, n: int, error: float, seeds: Sequence[int]) -> int:
     for seed in seeds:
         frame = chain.log(n, np.random.default_rng([seed, 7]))
         for look in range(1, LOOKS + 1):
-            log = pl.read_log(model, frame[frame.episode * LOOKS < look * n], form="transitions", order="runs")
+            log = pl.read_log(
+                model, frame[frame.episode * LOOKS < look * n], pl.LogFormat(form="transitions"), order="runs"
+            )
             given = Counted(cache, log.counts, error, (question,), directions, has_paths=True)
             if not satisfies(SETS["likelihood"].make(given), truth):  # as in learn, without the region
                 missed += 1

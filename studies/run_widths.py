@@ -64,7 +64,9 @@ def widths_of(n: int) -> dict[str, float]:
         on_policy, both = log_of(table, truth, n, seed, 1.0), log_of(table, truth, n, seed, 0.5)
         counts = pl.read_log(table, on_policy, sampling="trajectories", order="runs")
         own = read_whole_runs(table, on_policy, expected=n)
-        arms = read_whole_runs(table, both, expected=n, columns={"arm": "arm", "chance": "p"}).of("run", "walk")
+        arms = read_whole_runs(table, both, pl.LogFormat(columns={"arm": "arm", "chance": "p"}), expected=n).of(
+            "run", "walk"
+        )
         of_both = pl.read_log(table, both, order="runs", expected=n)
         ways: tuple[tuple[str, Any, Any], ...] = (("table", None, None), ("with runs", own, arms))
         for name, runs, pair in ways:

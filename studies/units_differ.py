@@ -49,9 +49,9 @@ def log_of(n: int, rng: np.random.Generator) -> pd.DataFrame:
 def brackets(rows: pd.DataFrame, model: ParametricMDP) -> dict[str, tuple[float, float]]:
     """Return the bracket by the model, as if its premise were not tested, and that by whole runs."""
     columns, n = {"episode": "unit"}, int(rows.unit.max()) + 1
-    counts = plumdp.read_log(model, rows, columns=columns, form="transitions").counts
+    counts = plumdp.read_log(model, rows, plumdp.LogFormat(columns=columns, form="transitions")).counts
     bare = plumdp.TransitionCounts(model.graph, counts.counts, "adaptive")  # without runs, in which memory shows
-    runs = read_whole_runs(model, rows, columns=columns, form="transitions", expected=n)
+    runs = read_whole_runs(model, rows, plumdp.LogFormat(columns=columns, form="transitions"), expected=n)
     empty = plumdp.TransitionCounts(model.graph, 0 * counts.counts, "adaptive")
     found = {
         "model": plumdp.certify(model, bare, ASKED, confidence=0.95),

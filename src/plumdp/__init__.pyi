@@ -13,6 +13,7 @@ from .model.language.property import parse_property as parse_property
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.simulate import simulate as simulate
 from .starting.start import start as start
+from .data.log_format import LogFormat as LogFormat
 from .data.logs import read_log as read_log
 from .data.files import read_counts as read_counts
 from .data.files import write_counts as write_counts

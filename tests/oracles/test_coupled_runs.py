@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from tiers import size
 
+from plumdp import LogFormat
 from plumdp.data import model_from_log
 from plumdp.model.policy import check_policy
 from plumdp.model.question import ask
@@ -93,9 +94,13 @@ def random_case(seed):
     n, text, widest = int(rng.integers(4, 6)), ASKED[seed % len(ASKED)], rng.choice([1e-4, 0.1, 0.4])
     rows = [(x, a, y) for x in range(2, n) for a in "lr" for y in range(n)]
     model = model_from_log(
-        pd.DataFrame(rows, columns=["x", "action", "next_x"]), states="x", initial=n - 1, ends=lambda s: s.x <= 1,
-        rewards={"r": lambda s: 1.0 * s.x**2}, closed=True,
-    )  # fmt: skip
+        pd.DataFrame(rows, columns=["x", "action", "next_x"]),
+        LogFormat(states="x"),
+        initial=n - 1,
+        ends=lambda s: s.x <= 1,
+        rewards={"r": lambda s: 1.0 * s.x**2},
+        closed=True,
+    )
     question = ask(text, model)
     graph, table = question.model.graph, model.expressions
     n_known = len(table.polynomials)

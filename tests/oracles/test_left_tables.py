@@ -40,7 +40,7 @@ class System:
         between = (min(outside, default=0.0), max(outside, default=0.0))
         model = model_from_log(
             early,
-            states="x",
+            pl.LogFormat(states="x"),
             initial=0,
             ends=lambda s: np.isin(s.x, [*self.ends]),
             labels={name: lambda s, where=where: np.isin(s.x, [*where]) for name, where in self.labels.items()},

@@ -16,6 +16,7 @@ import polars
 import pyarrow
 import pytest
 import sqlglot
+from in_format import in_format
 from log_models import LAMP, recount, rows_of, runs
 from mapping_oracle import known
 from past_oracle import MODEL, by_hand, cells, log_of
@@ -108,12 +109,12 @@ def test_corrupted_rows_have_copies_or_repeated_steps(form):
 def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
     for rows in (ROWS[form], corrupted_rows(form), corrupted_rows(form, n_others=0)):
         source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
-        log = read_log(LAMP, source, form=form, **ANYHOW)
+        log = read_log(LAMP, source, **in_format(form=form, **ANYHOW))
         counts, kinds = recount(rows, LAMP.graph, form)
         assert np.array_equal(log.counts.counts, counts)
         assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
         if engine != "pandas":  # which has floats where a number is missing
-            expected = read_log(LAMP, arrow(rows), form=form, **ANYHOW)
+            expected = read_log(LAMP, arrow(rows), **in_format(form=form, **ANYHOW))
             assert without_pairs(log) == without_pairs(expected)  # with the same examples
             assert ("in one row, " in str(log)) == (engine in ("DuckDB", "Spark") and "repeated step" in str(log))
 
@@ -129,7 +130,7 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
     rows += rows[::9] + [row | {"lit": not row["lit"]} for row in rows[::70]]  # copies, and rows that contradict others
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
     for options, lengths in zip(ORDERS, (moments_of(200), planned_moments(200)), strict=True):
-        counts = read_log(LAMP, source, **options, **ANYHOW).counts
+        counts = read_log(LAMP, source, **in_format(**options, **ANYHOW)).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
         for n, moment in zip(lengths, counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
@@ -142,7 +143,7 @@ def test_spark_finds_the_contexts_and_the_first_runs_of_a_table(options, spark):
     rows = log_of(200, np.random.default_rng(7), n_odd=60).assign(site=lambda rows: rows["run"] % 3)
     log = spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False))
     about = {"columns": {"episode": "run", "state": "x"}, "known": ["site"], **ANYHOW}
-    counts = read_log(MODEL, log, **about, **options).counts
+    counts = read_log(MODEL, log, **in_format(**about, **options)).counts
     lengths = table_moments(200, is_planned="sampling" in options)
     assert counts.pilot.lengths == lengths
     for n, moment in zip(lengths, counts.pilot.moments, strict=True):
@@ -159,7 +160,9 @@ def test_spark_takes_no_order_from_steps_that_are_texts(spark):
     """In which 10 is before 9; what had happened before a step would then be what came later."""
     rows = pd.DataFrame([(0, str(step), 0, "a", step % 8) for step in range(12)])
     rows = rows.set_axis(["episode", "step", "state", "action", "next_state"], axis=1)
-    log = read_log(MODEL, spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False)), **ANYHOW)
+    log = read_log(
+        MODEL, spark.createDataFrame(pyarrow.Table.from_pandas(rows, preserve_index=False)), **in_format(**ANYHOW)
+    )
     assert log.counts.total == 12
     assert log.counts.no_contexts == "order"
     assert not log.report.censored_runs.cut
@@ -203,15 +206,18 @@ def ordered(rows):
 def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spark):
     columns = {"place_x": "Pos `x`", "action": "group", "step": "the step", "episode": "episode"}
     log = arrow(corrupted_rows(form)).rename_columns(columns)
-    queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, columns=columns) for d in ("duckdb", "spark")}
+    queries = {
+        d: counts_query(LAMP, pl.LogFormat(columns=columns, form=form), table="log", dialect=d)
+        for d in ("duckdb", "spark")
+    }
     spark.createDataFrame(log).createOrReplaceTempView("log")
     on_duckdb = duckdb.sql(queries["duckdb"]).fetchall()
     on_spark = [tuple(row) for row in spark.sql(queries["spark"]).collect()]
     assert ordered(on_duckdb) == ordered(on_spark)
     counted = pd.DataFrame(on_spark, columns=duckdb.sql(queries["duckdb"]).columns)
-    direct = read_log(LAMP, log, form=form, columns=columns, **ANYHOW)
+    direct = read_log(LAMP, log, **in_format(form=form, columns=columns, **ANYHOW))
     for result in (counted, spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
-        back = read_log(LAMP, result, **ANYHOW)
+        back = read_log(LAMP, result, **in_format(**ANYHOW))
         assert back.report.form == "counts"
         assert back.report.rows == direct.report.rows
         assert np.array_equal(back.counts.counts, direct.counts.counts)
@@ -222,7 +228,10 @@ def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spa
 def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, spark):
     rows = runs(LAMP, {"p": 0.6}, 320)[0][form]
     log = arrow(rows)
-    queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, order="runs") for d in ("duckdb", "spark")}
+    queries = {
+        d: counts_query(LAMP, pl.LogFormat(form=form), table="log", dialect=d, order="runs")
+        for d in ("duckdb", "spark")
+    }
     spark.createDataFrame(log).createOrReplaceTempView("log")
     for result in (spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
         counts = read_log(LAMP, result).counts
@@ -238,10 +247,10 @@ def test_the_query_of_every_dialect_means_the_same(dialect, form):
     log = arrow(rows)
     if dialect == "snowflake":
         log = log.rename_columns({name: name.upper() for name in rows[0]})
-    text = counts_query(LAMP, table="log", dialect=dialect, form=form, columns=PLACES)
+    text = counts_query(LAMP, pl.LogFormat(columns=PLACES, form=form), table="log", dialect=dialect)
     result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
-    direct = read_log(LAMP, log, form=form, **ANYHOW)
-    back = read_log(LAMP, result, **ANYHOW)
+    direct = read_log(LAMP, log, **in_format(form=form, **ANYHOW))
+    back = read_log(LAMP, result, **in_format(**ANYHOW))
     assert back.report.rows == direct.report.rows
     assert np.array_equal(back.counts.counts, direct.counts.counts)
 
@@ -255,9 +264,9 @@ def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, asked):
         log = log.rename_columns({name: name.upper() for name in rows[0]})
     log = log.take([*range(len(log)), *range(0, len(log), 7)])  # copies, which are neither in the pilot nor counted
     columns = {name: name.upper() if dialect == "snowflake" else name for name in PLACES}
-    text = counts_query(LAMP, table="log", dialect=dialect, form=form, columns=columns, **options)
+    text = counts_query(LAMP, table="log", dialect=dialect, **in_format(form=form, columns=columns, **options))
     result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
-    direct = read_log(LAMP, log, **options).counts
+    direct = read_log(LAMP, log, **in_format(**options)).counts
     assert np.array_equal(direct.counts, recount(rows, LAMP.graph, form)[0])
     back = read_log(LAMP, result, sampling=options.get("sampling", "adaptive")).counts
     assert np.array_equal(back.counts, direct.counts)
@@ -280,7 +289,9 @@ def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, asked):
     ],
 )
 def test_names_are_quoted_as_the_dialect_quotes_them(dialect, words):
-    text = counts_query(LAMP, table="shop.log", dialect=dialect, form="trajectories", columns={"lit": "my column"})
+    text = counts_query(
+        LAMP, pl.LogFormat(columns={"lit": "my column"}, form="trajectories"), table="shop.log", dialect=dialect
+    )
     for word in words:
         assert word in text
 
@@ -293,7 +304,7 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
     for form in FORMS:
         log = pyarrow.Table.from_pylist(rows_of(recorded.columns(form)))
         assert np.array_equal(read_log(model, log).counts.counts, recorded.counts().counts)
-        result = duckdb.sql(counts_query(model, table="log", dialect="duckdb", form=form)).pl()
+        result = duckdb.sql(counts_query(model, pl.LogFormat(form=form), table="log", dialect="duckdb")).pl()
         assert {"state_n", "state_place", "n"} <= {*result.columns}
         assert np.array_equal(read_log(model, result).counts.counts, recorded.counts().counts)
 
@@ -301,7 +312,7 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
 def test_what_spark_cannot_do_is_refused_and_no_view_is_left(spark):
     frame = spark.createDataFrame(arrow(ROWS["transitions"]))
     with pytest.raises(pl.DataError, match=r"^order=.runs.: column mode has the type"):
-        read_log(LAMP, frame, order="runs", columns={"episode": "mode"})
+        read_log(LAMP, frame, pl.LogFormat(columns={"episode": "mode"}), order="runs")
     assert [table.name for table in spark.catalog.listTables() if table.name.startswith("plumdp_")] == []
 
 
@@ -360,8 +371,8 @@ def test_spark_orders_rows_by_times(spark):
     }
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in times[0]])
     table = pyarrow.Table.from_pylist(times, schema=schema)
-    expected = read_log(LAMP, table, **ANYHOW)
-    log = read_log(LAMP, spark.createDataFrame(table), **ANYHOW)
+    expected = read_log(LAMP, table, **in_format(**ANYHOW))
+    log = read_log(LAMP, spark.createDataFrame(table), **in_format(**ANYHOW))
     assert np.array_equal(log.counts.counts, expected.counts.counts)
     assert (log.report.rows, log.report.assuming) == (expected.report.rows, expected.report.assuming)
     assert len(log.report.assuming) == 2  # that no row is missing, and that rows which differ are of one step
@@ -374,8 +385,8 @@ def test_spark_counts_periods_as_duckdb_does(steps, spark):
     rows = [row for i, row in enumerate(ROWS["trajectories"]) if i % 13]
     start = datetime(2024, 1, 15)
     table = pyarrow.Table.from_pylist([row | {"step": start + timedelta(days=days * row["step"])} for row in rows])
-    expected = read_log(LAMP, table, steps=steps, **ANYHOW)
-    log = read_log(LAMP, spark.createDataFrame(table), steps=steps, **ANYHOW)
+    expected = read_log(LAMP, table, **in_format(steps=steps, **ANYHOW))
+    log = read_log(LAMP, spark.createDataFrame(table), **in_format(steps=steps, **ANYHOW))
     assert np.array_equal(log.counts.counts, expected.counts.counts)
     assert log.report.rows == expected.report.rows
     assert log.report.rows["gap in steps"] > 20
@@ -392,11 +403,11 @@ def test_states_are_mapped_alike_by_duckdb_and_by_spark(form, spark):
             row[f"{before}lon"] = [np.nan, np.inf][is_odd] if place is None else 0.5 * place + rng.random() / 2
     table = pyarrow.Table.from_pandas(pd.DataFrame(rows).astype({"episode": "Int64", "step": "Int64"}))
     states = {"place_x": "floor(lon / 0.5)"}
-    direct = read_log(LAMP, table, form=form, states=states, **ANYHOW)
+    direct = read_log(LAMP, table, **in_format(form=form, states=states, **ANYHOW))
     frame = spark.createDataFrame(table)
     frame.createOrReplaceTempView("mapped")
-    assert read_log(LAMP, frame, form=form, states=states, **ANYHOW).report.rows == direct.report.rows
-    query = counts_query(LAMP, table="mapped", dialect="spark", form=form, states=states, columns=PLACES)
-    back = read_log(LAMP, spark.sql(query), **ANYHOW)
+    assert read_log(LAMP, frame, **in_format(form=form, states=states, **ANYHOW)).report.rows == direct.report.rows
+    query = counts_query(LAMP, pl.LogFormat(columns=PLACES, states=states, form=form), table="mapped", dialect="spark")
+    back = read_log(LAMP, spark.sql(query), **in_format(**ANYHOW))
     assert back.report.rows == direct.report.rows
     assert np.array_equal(back.counts.counts, direct.counts.counts)

@@ -66,7 +66,7 @@ def booked(before, after, gap, *exact):
     frame, model = pd.DataFrame({"x": [before], "next_x": [after], "months": [gap]}), PANEL
     if exact:
         frame, model = frame.assign(seen_after=exact[0], is_last=exact[1], episode=1, step=0), EXACT
-    counts = pl.read_log(model, frame, columns=COLUMNS if exact else {"gap": "months"}).counts.counts
+    counts = pl.read_log(model, frame, pl.LogFormat(columns=COLUMNS if exact else {"gap": "months"})).counts.counts
     assert counts.sum() == 1
     return model.counted, int(np.argmax(counts))
 

@@ -48,7 +48,9 @@ def of_parameters(text=PROPERTY, **options):
 
 def learned_rewards():
     model, runs = machine(), pd.DataFrame(runs_of(np.random.default_rng(1), 300))
-    return model, plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    return model, plumdp.read_log(
+        model, runs, plumdp.LogFormat(columns={"cost": "price"}), sampling="trajectories"
+    ).counts
 
 
 RESULTS = {

@@ -170,7 +170,7 @@ def difference_of_steps(folder):
 def learned_rewards(folder):
     model = machine()
     runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
-    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    counts = plumdp.read_log(model, runs, plumdp.LogFormat(columns={"cost": "price"}), sampling="trajectories").counts
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(learn.TESTS, "model", lambda learned, fixed: learned)  # which the error may contradict by chance
         witnessed(folder, COST, model=model, counts=counts)

@@ -62,7 +62,7 @@ def test_what_was_written_passes_the_second_look(result):
 def test_rewards_with_unknown_means_are_compared_at_points(tmp_path):
     model = machine()
     runs = pd.DataFrame(runs_of(np.random.default_rng(1), 300))
-    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    counts = plumdp.read_log(model, runs, plumdp.LogFormat(columns={"cost": "price"}), sampling="trajectories").counts
     folder = saved(tmp_path / "result", model, counts, PAID)
     report = verify(folder)
     look_again(folder, report, Own(machine()))

@@ -63,7 +63,7 @@ def without_support(folder, q=0, **options):
 
 def with_learned_rewards(folder):
     model, runs = paid_models.machine(), pd.DataFrame(paid_models.runs_of(np.random.default_rng(1), 500))
-    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    counts = plumdp.read_log(model, runs, plumdp.LogFormat(columns={"cost": "price"}), sampling="trajectories").counts
     witnessed(folder, paid_models.COST, model=model, counts=counts)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp
+from in_format import in_format
 from shorthand import certify_all, check_model, compare, improve
 from tiers import size
 
@@ -71,7 +72,7 @@ ORDERED = {"order": "runs"}
 LATER = LOG.assign(episode=LOG.episode + 500)
 FROM_LOG = pl.data.model_from_log(
     LOG.assign(episode=LOG.episode + 1000),
-    states="x",
+    pl.LogFormat(states="x"),
     initial=0,
     ends=lambda s: s.x > 0,
     labels={"goal": lambda s: s.x == 1},
@@ -81,7 +82,7 @@ FROM_LOG = pl.data.model_from_log(
 
 
 def both(**options):
-    return [pl.read_log(MODEL, each, **options).counts for each in (LOG, LATER)]
+    return [pl.read_log(MODEL, each, **in_format(**options)).counts for each in (LOG, LATER)]
 
 
 KINDS = {
@@ -90,16 +91,20 @@ KINDS = {
     "trajectories": lambda: (MODEL, pl.read_log(MODEL, LOG, sampling="trajectories"), "planned alike given"),
     "trajectories in order": lambda: (
         MODEL,
-        pl.read_log(MODEL, LOG, sampling="trajectories", **ORDERED),
+        pl.read_log(MODEL, LOG, sampling="trajectories", **in_format(**ORDERED)),
         "planned given runs",
     ),
     "adaptive": lambda: (MODEL, pl.read_log(MODEL, LOG), "given"),
-    "in order": lambda: (MODEL, pl.read_log(MODEL, LOG, **ORDERED), "open given runs"),
-    "expected": lambda: (MODEL, pl.read_log(MODEL, LOG, expected=300, **ORDERED), "open given runs expected"),
+    "in order": lambda: (MODEL, pl.read_log(MODEL, LOG, **in_format(**ORDERED)), "open given runs"),
+    "expected": lambda: (
+        MODEL,
+        pl.read_log(MODEL, LOG, expected=300, **in_format(**ORDERED)),
+        "open given runs expected",
+    ),
     "rewards": lambda: (PAID, pl.read_log(PAID, LOG), "given rewards"),
     "model_tolerance": lambda: (MODEL, pl.read_log(MODEL, LOG), "given model_tolerance"),
     "table": lambda: (TABLE, pl.read_log(TABLE, LOG), "given table"),
-    "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **ORDERED), "given table open runs"),
+    "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **in_format(**ORDERED)), "given table open runs"),
     "table of samples": lambda: (TABLE, pl.TransitionCounts(TABLE.graph, COUNTS, "independent"), "given table fixed"),
     "broken": lambda: (MODEL, pl.read_log(MODEL, BROKEN, on_unmatched="report"), "given copies unreadable"),
     "broken, with rewards": lambda: (
@@ -110,7 +115,7 @@ KINDS = {
     "censored": lambda: (MODEL, pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 9)]), "given cut"),
     "censored, as said": lambda: (
         MODEL,
-        pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 200)], censoring="unrelated"),
+        pl.read_log(MODEL, WHOLE[(WHOLE.step == 0) | (WHOLE.episode > 200)], pl.LogFormat(censoring="unrelated")),
         "given said",
     ),
     "times": lambda: (MODEL, pl.read_log(MODEL, WHOLE.assign(step=10 * WHOLE.step)), "given times"),
@@ -119,7 +124,11 @@ KINDS = {
         pl.read_log(MODEL, LOG.assign(action=(LOG.action == "b").astype(int))),
         "given numbers",
     ),
-    "out_of_table": lambda: (FROM_LOG, pl.read_log(FROM_LOG, LOG, **ORDERED), "given table open runs out_of_table"),
+    "out_of_table": lambda: (
+        FROM_LOG,
+        pl.read_log(FROM_LOG, LOG, **in_format(**ORDERED)),
+        "given table open runs out_of_table",
+    ),
     "sum in order": lambda: (MODEL, sum(both(**ORDERED)), "given open runs sum"),
     "planned sum": lambda: (
         MODEL,

@@ -10,6 +10,7 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
+from in_format import in_format
 from log_models import LAMP, recount, runs
 from support import refusals
 
@@ -49,7 +50,7 @@ def test_a_bad_log_is_refused_with_its_reason():
 def test_what_is_not_the_name_of_a_table_is_refused():
     for table in TABLES:
         with pytest.raises(pl.DataError) as caught:
-            counts_query(LAMP, table=table, dialect="duckdb", form="transitions")
+            counts_query(LAMP, pl.LogFormat(form="transitions"), table=table, dialect="duckdb")
         said = "this is not the name of a table; write it as lake.log, with quotes if need be"
         assert str(caught.value) == f"table={table!r}: {said}"
 
@@ -202,7 +203,7 @@ def days(folder, form="transitions", ending="csv", columns=(), n=2, n_runs=200):
 
 def refused(*arguments, **options):
     with pytest.raises(pl.DataError) as caught:
-        read_log(*arguments, **options)
+        read_log(*arguments, **in_format(**options))
     return str(caught.value)
 
 
@@ -232,7 +233,7 @@ def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
         f"{ANEW}; if runs go on, give a column step that numbers their steps "
         "0, 1, 2, …; or pilot=False, to do without bets"
     )
-    total = sum(read_log(LAMP, file, **options).counts for file in files).total
+    total = sum(read_log(LAMP, file, **in_format(**options)).counts for file in files).total
     for unused in ({}, {"order": "time"}, {**options, "pilot": False}):
         assert read_log(LAMP, files, **unused).counts.total == total
 
@@ -273,7 +274,7 @@ def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assump
     first = recount([{**row, "step": None} for row in plain[:256]], LAMP.graph, "transitions")[0]
     options = {"order": "time"}
     for source in (tmp_path, f"{tmp_path}/day-*.{ending}", files):
-        pilot = read_log(LAMP, source, **options).counts.pilot
+        pilot = read_log(LAMP, source, **in_format(**options)).counts.pilot
         assert np.array_equal(pilot.counts, first)
         assert pilot.rests_on == (
             "the rows of the log are in the order in which their steps happened, file after file: "

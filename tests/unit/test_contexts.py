@@ -7,6 +7,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 from past_oracle import MODEL, by_hand, cells, log_of
 
 import plumdp as pl
@@ -24,7 +25,7 @@ ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 
 
 def read(rows, **options):
-    return read_log(MODEL, rows, columns={"episode": "run", "state": "x"}, **ANYHOW, **options).counts
+    return read_log(MODEL, rows, **in_format(columns={"episode": "run", "state": "x"}, **ANYHOW, **options)).counts
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,11 +66,11 @@ def test_the_query_for_warehouses_finds_the_same_contexts(form):
     lake = pd.concat([rows, rows[:50]]).sample(frac=1, random_state=1)
     columns = {"episode": "run", "step": "step", "state": "x"}
     for options in ({"sampling": "trajectories"}, {"order": "runs"}):
-        query = counts_query(MODEL, table="lake", dialect="duckdb", form=form, columns=columns, **options)
+        query = counts_query(MODEL, table="lake", dialect="duckdb", **in_format(form=form, columns=columns, **options))
         with duckdb.connect() as connection:
             result = connection.register("lake", lake).execute(query).df()
         sampling = options.get("sampling", "adaptive")
-        counts = read_log(MODEL, result, sampling=sampling, **ANYHOW).counts
+        counts = read_log(MODEL, result, sampling=sampling, **in_format(**ANYHOW)).counts
         assert cells(counts.contexts) == expected
         assert cells(counts.contexts, of_pilot=True) == first
 
@@ -91,14 +92,19 @@ def test_a_column_that_is_known_before_a_run_is_a_context(form):
     rows = pd.concat([rows, rows[:50]])
     columns = {"episode": "run", "step": "step", "state": "x"}
     query = counts_query(
-        MODEL, table="lake", dialect="duckdb", form=form, columns=columns, order="runs", known=["site"]
+        MODEL, pl.LogFormat(columns=columns, form=form, known=["site"]), table="lake", dialect="duckdb", order="runs"
     )
     with duckdb.connect() as connection:
         result = connection.register("lake", rows).execute(query).df()
-    for counts in (read(rows, order="runs", known=["site"]), read_log(MODEL, result, known=["site"], **ANYHOW).counts):
+    for counts in (
+        read(rows, order="runs", known=["site"]),
+        read_log(MODEL, result, **in_format(known=["site"], **ANYHOW)).counts,
+    ):
         assert cells(counts.contexts) == whole
         assert cells(counts.contexts, of_pilot=True) == first
-    assert cells(read(rows, order="runs").contexts) == cells(read_log(MODEL, result, **ANYHOW).counts.contexts)
+    assert cells(read(rows, order="runs").contexts) == cells(
+        read_log(MODEL, result, **in_format(**ANYHOW)).counts.contexts
+    )
     assert {str(each.kind) for each in read(rows).contexts} == {*VALUES}
 
 
@@ -229,7 +235,11 @@ class TestNone:
         about = {"table": "lake", "dialect": "duckdb", "form": "transitions", "columns": PLACES}
         for steps, reason in (([0, 1, 2], None), ([0, 1, None], "unplaced")):
             with duckdb.connect() as connection:
-                result = connection.register("lake", rows.assign(step=steps)).execute(counts_query(MODEL, **about)).df()
+                result = (
+                    connection.register("lake", rows.assign(step=steps))
+                    .execute(counts_query(MODEL, **in_format(**about)))
+                    .df()
+                )
             assert read_log(MODEL, result).counts.no_contexts == reason
 
     def test_a_table_of_transitions(self):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 from log_models import LAMP, recount, recount_part, runs
 
 import plumdp as pl
@@ -41,14 +42,16 @@ def test_copies_contradictions_and_gaps_are_counted_as_a_slow_recount_does(form,
         log = frame = pd.DataFrame(rows)
         if file == "query":
             names = {"episode": "episode", "step": "step"}
-            query = counts_query(LAMP, table="log", dialect="duckdb", form=form, columns=names, order="runs")
+            query = counts_query(
+                LAMP, pl.LogFormat(columns=names, form=form), table="log", dialect="duckdb", order="runs"
+            )
             with pl.data.duckdb_engine.connect() as connection:
                 connection.register("log", frame)
                 log = connection.execute(query).df()
         elif file != "frame":
             log = tmp_path / f"{seed}-{file}"
             frame.to_csv(log, index=False) if file == "log.csv" else frame.to_parquet(log)
-        read = read_log(LAMP, log, **ANYHOW, **({} if file == "query" else {"order": "runs"}))
+        read = read_log(LAMP, log, **in_format(**ANYHOW, **{} if file == "query" else {"order": "runs"}))
         counts, kinds = recount(rows, LAMP.graph, form)
         assert {kind: n for kind, n in read.report.rows.items() if n} == kinds
         assert min(kinds["copy"], kinds["repeated step"]) > 10
@@ -67,7 +70,7 @@ def test_moments_of_rows_leave_out_steps_that_are_contradicted_later(form, is_fi
     if is_file:
         log.to_parquet(tmp_path / "log.parquet")
         log = tmp_path / "log.parquet"
-    pilot = read_log(LAMP, log, order="time", **ANYHOW).counts.pilot
+    pilot = read_log(LAMP, log, order="time", **in_format(**ANYHOW)).counts.pilot
     assert [moment.tolist() for moment in pilot.moments] == [
         recount_part(rows, LAMP.graph, form, lambda i, _, n=n: i < n).tolist() for n in (64, 256)
     ]
@@ -79,7 +82,7 @@ def test_one_contradiction_takes_away_one_step_and_the_one_that_leads_to_it():
     log = pd.DataFrame(
         {"episode": [1] * 5 + [2] * 4, "step": [0, 1, 2, 2, 3, 0, 1, 2, 3], "heads": states, "action": "go"}
     )
-    report = read_log(COIN, log, **ANYHOW).report
+    report = read_log(COIN, log, **in_format(**ANYHOW)).report
     assert {kind: n for kind, n in report.rows.items() if n} == {
         "matched": 1 + 3,
         "censored": 2,
@@ -98,7 +101,7 @@ def test_a_pair_is_told_by_the_columns_of_the_log_and_its_files(tmp_path):
         rows = "".join(f"{run},0,0,go,0\n" for run in range(*((1, 9) if x else (9, 17))))
         (tmp_path / file).write_text(f"pump,the step,heads,action,next_heads\n70,3,0,go,{x}\n{rows}")
     columns = {"episode": "pump", "step": "the step"}
-    report = read_log(COIN, tmp_path, columns=columns, **ANYHOW).report
+    report = read_log(COIN, tmp_path, **in_format(columns=columns, **ANYHOW)).report
     assert [*report.worst["repeated step"]] == [
         "episode 70, step 3 (2 rows: next_heads=1 in row 1 of a.csv, next_heads=0 in row 1 of b.csv)"
     ]
@@ -118,7 +121,7 @@ def kept_heads(form, outcomes, second):
                 rows.append({"episode": run, "step": 1, "heads": outcome, "action": None})
         if form == "trajectories":
             rows.append({"episode": run, "step": 0, "heads": 0, "action": "go"})
-    counts = read_log(COIN, pd.DataFrame(rows), **ANYHOW).counts.counts
+    counts = read_log(COIN, pd.DataFrame(rows), **in_format(**ANYHOW)).counts.counts
     graph = COIN.graph
     is_heads = graph.states["heads"][graph.successor] == 1
     return int(counts[is_heads].sum()), int(counts[~is_heads].sum())
@@ -173,10 +176,10 @@ def two_runs_of_one_name(n, seed):
 def test_runs_that_share_names_do_not_count_where_they_agree():
     """Of two throws at 0.1 that count once if they agree, and not at all otherwise, heads are 0.01 of 0.82."""
     log = two_runs_of_one_name(60, 1)
-    assert read_log(COIN, log, **ANYHOW).report.rows["repeated step"] == len(log)
+    assert read_log(COIN, log, **in_format(**ANYHOW)).report.rows["repeated step"] == len(log)
     others = log.assign(episode=1000 + log.index)  # runs of which no step is there twice, so that most steps are not
     both = pd.concat([log, others[: len(log)], others.assign(episode=5000 + log.index)])
-    read = read_log(COIN, both, order="runs", **ANYHOW)
+    read = read_log(COIN, both, order="runs", **in_format(**ANYHOW))
     assert read.report.rows["repeated step"] == len(log)
     assert not read.counts.pilot.moments
 
@@ -185,5 +188,5 @@ def test_a_correction_in_a_run_of_copies_elsewhere_is_no_shared_name():
     log = pd.DataFrame({"episode": np.repeat(np.arange(40), 6), "step": np.tile(np.arange(6), 40), "heads": 0})
     log = log.assign(action="go", next_heads=0)
     again = pd.concat([log, log[log.episode < 3], log[(log.episode == 9) & (log.step == 2)].assign(next_heads=1)])
-    rows = read_log(COIN, again, **ANYHOW).report.rows
+    rows = read_log(COIN, again, **in_format(**ANYHOW)).report.rows
     assert (rows["copy"], rows["repeated step"]) == (18, 2)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.data.censoring import CensoredRuns, CensoredStep
@@ -33,7 +34,7 @@ def life(runs):
 
 def read(frame, **options):
     columns = {"episode": "unit"}
-    return pl.read_log(GO_ON, frame, columns=columns, on_unmatched="report", **options).counts
+    return pl.read_log(GO_ON, frame, on_unmatched="report", **in_format(columns=columns, **options)).counts
 
 
 def by_hand(runs):
@@ -115,7 +116,7 @@ def test_a_state_from_which_no_run_goes_on_is_an_end():
         lambda s: {"wait": [("1/2", s), ("1/2", s._replace(status="sold" if s.status == "well" else "well"))]},
         {"status": "well"},
     )
-    found = pl.read_log(model, frame, columns={"episode": "unit"})
+    found = pl.read_log(model, frame, pl.LogFormat(columns={"episode": "unit"}))
     assert found.report.censored_runs == CensoredRuns((), (0, 0, 0, 1, 0, 1))
 
 
@@ -133,11 +134,11 @@ def yearly(tmp_path_factory):
 
 def test_the_trial_in_years_says_who_was_cut_off_in_start_certificate_and_report(yearly):
     ends = pl.read_log(
-        GO_ON, yearly, columns={"episode": "unit", "step": "year"}, on_unmatched="report"
+        GO_ON, yearly, pl.LogFormat(columns={"episode": "unit", "step": "year"}), on_unmatched="report"
     ).report.censored_runs
     assert ends.steps()[2] == CensoredStep(3, 1590, 918)
     assert max(ends.notable(), key=lambda each: each.n_cut) == ends.steps()[2]
-    found = pl.start(yearly, run="unit", step="year")
+    found = pl.start(yearly, pl.LogFormat(columns={"episode": "unit", "step": "year"}))
     assert "that began step 3 were censored in it" in dict(found.facts)["censored"]
     certificate = pl.certify(found.model, found.log, ASKED, confidence=0.95)
     step = next(each for each in certificate.rests_on.data_quality.report.censored_runs.notable() if each.step == 3)
@@ -154,7 +155,7 @@ def test_the_trial_in_months_warns_of_nothing():
 
 def test_the_trial_in_years_is_contradicted_by_what_came_before_and_the_way_out_is_named(yearly):
     """The share that becomes ill grows from year to year, for the most part as those who are censored are left out."""
-    found = pl.start(yearly, run="unit", step="year")
+    found = pl.start(yearly, pl.LogFormat(columns={"episode": "unit", "step": "year"}))
     certificate = pl.certify(found.model, found.log, ASKED, confidence=0.95)
     assert certificate.beside.p_value < 1e-6
     of_rows = certificate.claim.rungs[-1]

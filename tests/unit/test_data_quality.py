@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from coin_model import COIN, coin_step
+from in_format import in_format
 from shorthand import compare
 
 import plumdp as pl
@@ -20,7 +21,7 @@ BIASED = pl.explore(
 
 def log_of(before, action, after, **options):
     frame = pd.DataFrame({"x": before, "action": action, "next_x": after}, dtype=object)
-    return pl.read_log(COIN, frame, on_unmatched="report", **options)
+    return pl.read_log(COIN, frame, on_unmatched="report", **in_format(**options))
 
 
 def throws(*after, **options):
@@ -191,7 +192,7 @@ def runs_of_coin(n_ended, n_censored=0, **options):
     ended = {"episode": np.repeat(np.arange(n_ended), 2), "step": [0, 1] * n_ended, "x": [0, 1] * n_ended}
     frame = pd.DataFrame(ended | {"action": ["go", None] * n_ended}).astype({"x": int, "step": int})
     others = pd.DataFrame({"episode": np.arange(n_censored) + n_ended, "step": 0, "x": 0, "action": "go"})
-    return pl.read_log(COIN, pd.concat([frame, others]), **options).counts
+    return pl.read_log(COIN, pd.concat([frame, others]), **in_format(**options)).counts
 
 
 def kept(counts, path):

@@ -7,6 +7,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 from coin_model import COIN
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.watching import fleets
@@ -147,7 +148,7 @@ def test_a_job_that_was_killed_in_the_middle_and_starts_again_finds_the_same(tmp
         n += 1
         if n == 5:
             raise KeyboardInterrupt
-        return watch(*args, **options)
+        return watch(*args, **in_format(**options))
 
     with monkeypatch.context() as patch:
         patch.setattr(fleets, "watch", killed)
@@ -221,7 +222,7 @@ def test_one_reference_for_all_units_finds_changes_sooner():
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(pl.DataError, match=message):
-        watch_many(COIN, nights(2, units=1), **options)
+        watch_many(COIN, nights(2, units=1), **in_format(**options))
 
 
 def test_units_that_are_not_there_are_refused(tmp_path):

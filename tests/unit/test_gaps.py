@@ -4,6 +4,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.reporting.read import explain_result
@@ -48,7 +49,7 @@ def as_runs(table):
 def test_tables_with_gaps_and_runs_with_times_are_the_same_looks():
     """Each observation is counted once, at its state, gap and next state, in whatever order rows are."""
     table = observations(40, [1, 2, 2, 3])
-    counts = pl.read_log(PANEL, table, columns={"gap": "months"}).counts
+    counts = pl.read_log(PANEL, table, pl.LogFormat(columns={"gap": "months"})).counts
     expected = table.groupby(["x", "months", "next_x"]).size()
     seen = counts.to_pandas()
     gap = seen.action.str.extract(r", (\d) steps")[0].fillna("1").astype(int)
@@ -56,20 +57,20 @@ def test_tables_with_gaps_and_runs_with_times_are_the_same_looks():
     for runs in (as_runs(table), as_runs(table).sample(frac=1, random_state=1)):
         assert np.array_equal(pl.read_log(PANEL, runs).counts.counts, counts.counts)
     dates = [pd.Timestamp("2024-01-31") + pd.DateOffset(months=int(step)) for step in as_runs(table).step]
-    monthly = pl.read_log(PANEL, as_runs(table).assign(step=dates), steps="monthly")
+    monthly = pl.read_log(PANEL, as_runs(table).assign(step=dates), pl.LogFormat(steps="monthly"))
     assert np.array_equal(monthly.counts.counts, counts.counts)
 
 
 def test_a_warehouse_counts_the_same_looks():
     log = observations(40, [1, 2, 2, 3])
     runs = as_runs(log)  # noqa: F841
-    expected = pl.read_log(PANEL, log, columns={"gap": "months"}).counts.counts
+    expected = pl.read_log(PANEL, log, pl.LogFormat(columns={"gap": "months"})).counts.counts
     for form, table, columns in (("transitions", "log", {"gap": "months"}), ("trajectories", "runs", {})):
-        query = pl.data.counts_query(PANEL, table=table, dialect="duckdb", form=form, columns=columns)
-        counted = pl.read_log(PANEL, duckdb.sql(query).df(), form="counts")
+        query = pl.data.counts_query(PANEL, pl.LogFormat(columns=columns, form=form), table=table, dialect="duckdb")
+        counted = pl.read_log(PANEL, duckdb.sql(query).df(), pl.LogFormat(form="counts"))
         assert np.array_equal(counted.counts.counts, expected)
     with pytest.raises(pl.DataError, match="gaps between observations"):
-        pl.data.counts_query(PANEL, table="runs", dialect="spark", form="trajectories", steps="ordered")
+        pl.data.counts_query(PANEL, pl.LogFormat(form="trajectories", steps="ordered"), table="runs", dialect="spark")
 
 
 TABLE = observations(5, [1, 2, 3])
@@ -90,7 +91,7 @@ REFUSED = {
 def test_looks_that_are_not_understood_are_refused(name):
     frame, options, words = REFUSED[name]
     with pytest.raises(pl.DataError, match=words):
-        pl.read_log(PANEL, frame, **options)
+        pl.read_log(PANEL, frame, **in_format(**options))
 
 
 @pytest.mark.parametrize("gaps", [[], [0], [1.5], [2, 61], "23", [True]])
@@ -101,7 +102,7 @@ def test_gaps_are_whole_numbers_of_steps(gaps):
 
 @pytest.mark.slow
 def test_what_is_not_proved_for_looks_is_refused():
-    counts = pl.read_log(PANEL, TABLE, columns={"gap": "months"}).counts
+    counts = pl.read_log(PANEL, TABLE, pl.LogFormat(columns={"gap": "months"})).counts
     for options in ({"model_tolerance": 0.01}, {"confidence_set": "ellipsoid"}, {"confidence_set": "table"}):
         with pytest.raises(pl.DataError, match="nothing is proved"):
             pl.learn(PANEL, counts, **options)
@@ -135,7 +136,7 @@ OBSERVATIONS = pd.DataFrame(
 
 
 def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses(tmp_path):
-    counts = pl.read_log(EXACT, OBSERVATIONS, columns=KNOWN).counts
+    counts = pl.read_log(EXACT, OBSERVATIONS, pl.LogFormat(columns=KNOWN)).counts
     seen = counts.to_pandas().fillna("")
     assert {(*row[:2], *row[2:]) for row in seen[["x", "action", "next_x", "next_after"]].itertuples(index=False)} == {
         (0, "wait, 3 steps", 1, 0), (1, "wait, 3 steps", 2, 1), (0, "wait, 2 steps", 1, 0), (0, "wait, 2 steps", 0, 0),
@@ -144,16 +145,18 @@ def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses
     file, query = tmp_path / "log.csv", pl.data.counts_query
     UNITS.to_csv(file, index=False)
     log, runs = OBSERVATIONS, UNITS  # noqa: F841  DuckDB finds them by their names
-    looked = duckdb.sql(query(EXACT, table="log", dialect="duckdb", form="transitions", columns=KNOWN)).df()
-    partial = {"partial": "partial"}
-    walked = duckdb.sql(query(EXACT, table="runs", dialect="duckdb", form="trajectories", columns=partial)).df()
+    looked = duckdb.sql(
+        query(EXACT, pl.LogFormat(form="transitions", columns=KNOWN), table="log", dialect="duckdb")
+    ).df()
+    partial = pl.LogFormat(form="trajectories", columns={"partial": "partial"})
+    walked = duckdb.sql(query(EXACT, partial, table="runs", dialect="duckdb")).df()
     for other in (UNITS, UNITS.sample(frac=1, random_state=1), pd.concat([UNITS, UNITS.tail(4)]), file, looked, walked):
         form = "counts" if other is looked or other is walked else None
-        assert np.array_equal(pl.read_log(EXACT, other, form=form).counts.counts, counts.counts)
+        assert np.array_equal(pl.read_log(EXACT, other, pl.LogFormat(form=form)).counts.counts, counts.counts)
     pl.write_counts(counts, tmp_path / "counts.parquet")
     again = pl.read_counts(EXACT, tmp_path / "counts.parquet")
     other = pl.read_log(
-        EXACT, OBSERVATIONS.assign(episode=0, step=range(6), is_last=False).head(2), columns=KNOWN
+        EXACT, OBSERVATIONS.assign(episode=0, step=range(6), is_last=False).head(2), pl.LogFormat(columns=KNOWN)
     ).counts
     assert (again + other).total == 8
 
@@ -205,13 +208,13 @@ MISREAD = {
 def test_looks_with_known_ends_that_are_not_as_planned_are_refused(name):
     frame, columns, words = MISREAD[name]
     with pytest.raises(pl.DataError, match=words):
-        pl.read_log(EXACT, frame, columns=columns)
+        pl.read_log(EXACT, frame, pl.LogFormat(columns=columns))
 
 
 def test_a_lost_unit_may_be_vouched_for_and_a_state_that_a_partial_look_shows_is_not_used():
-    assert pl.read_log(EXACT, UNITS.drop(index=7), censoring="unrelated").counts.total == 5
-    told = pl.read_log(EXACT, changed(OBSERVATIONS, 3, next_x=1), columns=KNOWN).counts
-    assert np.array_equal(told.counts, pl.read_log(EXACT, OBSERVATIONS, columns=KNOWN).counts.counts)
+    assert pl.read_log(EXACT, UNITS.drop(index=7), pl.LogFormat(censoring="unrelated")).counts.total == 5
+    told = pl.read_log(EXACT, changed(OBSERVATIONS, 3, next_x=1), pl.LogFormat(columns=KNOWN)).counts
+    assert np.array_equal(told.counts, pl.read_log(EXACT, OBSERVATIONS, pl.LogFormat(columns=KNOWN)).counts.counts)
 
 
 @pytest.mark.parametrize(("formula", "words"), [("x=1", "can be left"), ("x=7", "0 states"), ('"nothing"', "nothing")])
@@ -223,7 +226,9 @@ def test_exact_names_ends(formula, words):
 @pytest.mark.slow
 def test_results_with_known_ends_are_kept_and_explained_again(tmp_path):
     log = pl.read_log(
-        EXACT, pd.concat([OBSERVATIONS.assign(episode=OBSERVATIONS.episode + 9 * i) for i in range(40)]), columns=KNOWN
+        EXACT,
+        pd.concat([OBSERVATIONS.assign(episode=OBSERVATIONS.episode + 9 * i) for i in range(40)]),
+        pl.LogFormat(columns=KNOWN),
     )
     found = pl.certify(EXACT, log, GOAL, confidence=0.9)
     assert any("partial ones on a day that was fixed before" in each for each in found.rests_on.assumptions)
@@ -240,7 +245,9 @@ def value_at_the_truth():
 
 @pytest.mark.slow
 def test_bounds_from_looks_hold_the_truth_and_say_what_they_rest_on():
-    log = pl.read_log(PANEL, observations(400, [1, 2, 2, 3]), columns={"gap": "months"}, sampling="trajectories")
+    log = pl.read_log(
+        PANEL, observations(400, [1, 2, 2, 3]), pl.LogFormat(columns={"gap": "months"}), sampling="trajectories"
+    )
     learned = pl.learn(PANEL, log, confidence=0.95, objectives=[GOAL])
     found = pl.conclude(learned, GOAL)
     assert found.lower < value_at_the_truth() < found.upper
@@ -257,7 +264,7 @@ def test_a_log_of_single_steps_is_worth_about_as_much_if_there_might_have_been_g
     table = observations(400, [1])
     widths = []
     for model, columns in ((MODEL, {}), (PANEL, {"gap": "months"})):
-        log = pl.read_log(model, table, columns=columns, sampling="trajectories")
+        log = pl.read_log(model, table, pl.LogFormat(columns=columns), sampling="trajectories")
         found = pl.certify(model, log, GOAL, confidence=0.95)
         widths.append(found.upper - found.lower)
     assert widths[1] <= 1.05 * widths[0]

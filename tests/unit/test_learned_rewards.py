@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flint import arb, ctx
+from in_format import in_format
 from paid_models import COST, counts_of, machine, one_payment, runs_of, seen_in_one_step
 from tiers import size
 
@@ -229,7 +230,7 @@ def test_values_at_a_point_are_those_of_known_rewards():
 
 
 def read(table, **options):
-    return pl.read_log(MACHINE, pd.DataFrame(table), columns={"cost": "price"}, **options)
+    return pl.read_log(MACHINE, pd.DataFrame(table), **in_format(columns={"cost": "price"}, **options))
 
 
 def test_sums_of_values_are_those_of_the_log():
@@ -250,7 +251,8 @@ def test_all_ways_to_read_a_log_find_the_same_sums(tmp_path):
     twice = pd.concat([moves, moves.iloc[:5]])
     logs = [frame, frame.sample(frac=1, random_state=1), moves, moves.drop(columns=["episode", "step"]), twice]
     sums = [
-        pl.read_log(MACHINE, log, columns={"cost": "price"}).counts.rewards for log in (*logs, tmp_path / "log.csv")
+        pl.read_log(MACHINE, log, pl.LogFormat(columns={"cost": "price"})).counts.rewards
+        for log in (*logs, tmp_path / "log.csv")
     ]
     assert all((each == sums[0]).all() for each in sums)
 
@@ -264,12 +266,12 @@ def test_the_query_for_warehouses_counts_the_same_values(form):
         log = log[moves].assign(next_x=log.x.shift(-1)[moves].astype(int)).drop(columns="step")
     columns = {"cost": "price"} | ({"episode": "episode"} if form == "transitions" else {})
     query = pl.data.counts_query(
-        MACHINE, table="lake_log", dialect="duckdb", form=form, columns=columns, sampling="trajectories"
+        MACHINE, pl.LogFormat(columns=columns, form=form), table="lake_log", dialect="duckdb", sampling="trajectories"
     )
     with duckdb.connect() as connection:
         connection.register("lake_log", log)
         ready = connection.execute(query).df()
-    counts = pl.read_log(MACHINE, ready, form="counts", sampling="trajectories").counts
+    counts = pl.read_log(MACHINE, ready, pl.LogFormat(form="counts"), sampling="trajectories").counts
     counted = read(log, sampling="trajectories").counts  # which also knows what was seen at other times
     kept = dict(zip(counted.pilot.lengths, counted.pilot.seen_at_moments, strict=True))
     assert counts.pilot.lengths == (4, 16, 64, 256)
@@ -281,7 +283,7 @@ def test_the_query_for_warehouses_counts_the_same_values(form):
     assert all((one.counts == other.counts).all() and (one.rewards == other.rewards).all() for one, other in seen)
     in_other_units = ready.rename(columns=lambda name: name.replace("cost_in_", "cost_in_1"))
     with pytest.raises(DataError, match="lacks cost_in_"):
-        pl.read_log(MACHINE, in_other_units, form="counts", sampling="trajectories")
+        pl.read_log(MACHINE, in_other_units, pl.LogFormat(form="counts"), sampling="trajectories")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +295,7 @@ def test_a_value_that_cannot_be_contradicts_the_model_and_is_found(tmp_path, val
     frame.loc[row, "price"] = value
     frame.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(DataError, match="contradict the model") as refused:
-        pl.read_log(MACHINE, tmp_path / "log.csv", columns={"cost": "price"})
+        pl.read_log(MACHINE, tmp_path / "log.csv", pl.LogFormat(columns={"cost": "price"}))
     assert f"row {row + 1}, episode {frame.episode[row]}" in str(refused.value)
     assert shown in str(refused.value)
     assert "from 5 to 21" in str(refused.value)
@@ -398,7 +400,9 @@ def test_the_same_rewards_from_elsewhere_are_the_same(make, tmp_path):
     at = pl.stages.instantiate(model, {"p": 0.6, "repair": 4})
     assert pl.stages.solve(at, pl.parse_property(COST, model)).lower[0] == pytest.approx(25, abs=1e-4)
     table = pd.DataFrame(runs_of(np.random.default_rng(1), 60))
-    sums = [pl.read_log(each, table, columns={"cost": "price"}).counts.rewards for each in (MACHINE, model)]
+    sums = [
+        pl.read_log(each, table, pl.LogFormat(columns={"cost": "price"})).counts.rewards for each in (MACHINE, model)
+    ]
     assert (sums[0] == sums[1]).all()
 
 

@@ -146,7 +146,7 @@ def test_a_chain_with_runs_that_were_censored_has_a_life_table():
     model = pl.explore(step, {"status": "works"}, space=pl.ParameterSpace.unit("hazard"))
     found = {}
     for censoring in ("unrelated", "independent"):
-        read = pl.read_log(model, pd.DataFrame(log), order="runs", expected=300, censoring=censoring)
+        read = pl.read_log(model, pd.DataFrame(log), pl.LogFormat(censoring=censoring), order="runs", expected=300)
         found[censoring] = [
             pl.certify(model, read, f'P=? [ {asked}<=12 status="{status}" ]', confidence=0.95).claim.rungs[0]
             for asked, status in (("F", "failed"), ("G", "works"))

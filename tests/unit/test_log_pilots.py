@@ -10,6 +10,7 @@ import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_format import in_format
 from log_models import LAMP, recount, runs
 from refusals import refused
 from tiers import pairs
@@ -152,7 +153,7 @@ def test_a_column_that_is_called_as_the_table_of_runs_calls_its_own_changes_noth
     found = read_log(LAMP, SOURCES[source](rows, tmp_path / "log.parquet"), order="runs").counts
     named = [{"run" if name == "episode" else name: row[name] for name in row} for row in ROWS["transitions"]]
     log = SOURCES[source](named, tmp_path / "named.parquet")
-    for counts in (found, read_log(LAMP, log, order="runs", columns={"episode": "run"}).counts):
+    for counts in (found, read_log(LAMP, log, pl.LogFormat(columns={"episode": "run"}), order="runs").counts):
         assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (4, 16, 64, 256)])
 
 
@@ -166,7 +167,7 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
     chosen = frame[frame.episode < 80].copy()
     chosen["when"] = chosen.step + rng.uniform(0, 20, 80)[chosen.episode]
     rows = chosen.sort_values("when", kind="stable").drop(columns="when").head(n_rows)
-    counts = read_log(LAMP, rows, order="time", censoring="unrelated").counts
+    counts = read_log(LAMP, rows, pl.LogFormat(censoring="unrelated"), order="time").counts
     records = rows.to_dict("records")
     assert same(counts.pilot.moments, slow_rows(records, "trajectories"))
     assert np.array_equal(counts.counts, recount(records, LAMP.graph, "trajectories")[0])
@@ -240,9 +241,9 @@ def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
         name = f"{part}.csv.gz" if is_packed else f"{part}.csv"
         frame[frame.episode // 100 == part].to_csv(tmp_path / name, index=False)
     options = options | {"on_unmatched": "report"}
-    found = read_log(LAMP, tmp_path, **options)
+    found = read_log(LAMP, tmp_path, **in_format(**options))
     monkeypatch.setattr(steps, "_KEPT", 0)
-    again = read_log(LAMP, tmp_path, **options)
+    again = read_log(LAMP, tmp_path, **in_format(**options))
     assert same(found.counts.pilot.moments, again.counts.pilot.moments)
     assert len(found.counts.pilot.moments) == len(planned_moments(400) if "sampling" in options else moments_of(400))
     assert np.array_equal(found.counts.counts, again.counts.counts)
@@ -263,7 +264,7 @@ def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
 
 def counted_elsewhere(log, form, **options):
     """Return the result of the printed query for a table called log."""
-    return duckdb.sql(counts_query(LAMP, table="log", dialect="duckdb", form=form, **options)).df()
+    return duckdb.sql(counts_query(LAMP, table="log", dialect="duckdb", **in_format(form=form, **options))).df()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -307,7 +308,7 @@ def test_results_of_several_queries_have_no_common_pilot():
 @pytest.mark.slow
 def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
     with pytest.raises(pl.DataError, match=r"^order='time': the rows of a table in a warehouse have no order"):
-        counts_query(LAMP, table="log", dialect="spark", form="transitions", order="time")
+        counts_query(LAMP, pl.LogFormat(form="transitions"), table="log", dialect="spark", order="time")
     log = pd.DataFrame(ROWS["transitions"])
     for first_with_run in (1, 1000, len(log)):
         log["episode"] = pd.DataFrame(ROWS["transitions"]).episode.where(log.index >= first_with_run)
@@ -316,7 +317,7 @@ def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
         options = {"sampling": "trajectories", "columns": {"episode": "episode"}}
         result = counted_elsewhere(log, "transitions", **options)
         assert read_log(LAMP, result, sampling="trajectories").counts.pilot is None
-    assert "n_first_16" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
+    assert "n_first_16" not in counts_query(LAMP, pl.LogFormat(form="trajectories"), table="log", dialect="duckdb")
 
 
 def test_a_variable_with_the_name_of_a_column_of_the_query_is_refused():
@@ -324,7 +325,7 @@ def test_a_variable_with_the_name_of_a_column_of_the_query_is_refused():
     step = lambda s: {"go": [(p, s._replace(n_runs=1)), (1 - p, s)]}  # noqa: E731
     model = pl.explore(step, {"n_runs": 0}, space=pl.ParameterSpace.unit("p"))
     with pytest.raises(pl.DataError, match=r"^the query would have two columns n_runs; rename a state variable"):
-        counts_query(model, table="log", dialect="duckdb", form="trajectories", order="runs")
+        counts_query(model, pl.LogFormat(form="trajectories"), table="log", dialect="duckdb", order="runs")
 
 
 # where there is none
@@ -426,7 +427,7 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
 
 def test_what_cannot_be_said_of_a_log_is_refused():
     log = pd.DataFrame(ROWS["trajectories"])
-    refused("logs:orders", {"read": lambda **options: read_log(LAMP, log, **options)}, pl.DataError)
+    refused("logs:orders", {"read": lambda **options: read_log(LAMP, log, **in_format(**options))}, pl.DataError)
 
 
 def test_an_order_of_runs_needs_their_names():
@@ -435,7 +436,7 @@ def test_an_order_of_runs_needs_their_names():
     expected = "order='runs': the log has no column episode; say which it is with columns={'episode': …}"
     assert str(caught.value) == expected
     renamed = pd.DataFrame(ROWS["transitions"]).rename(columns={"episode": "mission"})
-    assert read_log(LAMP, renamed, order="runs", columns={"episode": "mission"}).counts.pilot is not None
+    assert read_log(LAMP, renamed, pl.LogFormat(columns={"episode": "mission"}), order="runs").counts.pilot is not None
 
 
 def test_ready_made_counts_have_the_order_of_their_query():
@@ -469,4 +470,4 @@ def test_the_assumption_says_what_the_order_of_the_log_rests_on():
     }
     for order, text in texts.items():
         options = {"order": order[0]} if order else {"sampling": "trajectories"}
-        assert pilot_assumption(read_log(LAMP, frame, **options).counts.pilot).endswith(f"; {text}")
+        assert pilot_assumption(read_log(LAMP, frame, **in_format(**options)).counts.pilot).endswith(f"; {text}")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 from refusals import refused
 
 import plumdp as pl
@@ -22,7 +23,7 @@ EARLY = pd.DataFrame({"x": [0, 0, 1, 1], "action": ["go", "go", "go", "wait"], "
 
 
 def table(log=EARLY, **options):
-    return model_from_log(log, **{"states": "x", "initial": 0, **options})
+    return model_from_log(log, **in_format(**{"states": "x", "initial": 0, **options}))
 
 
 def edges(model):
@@ -141,9 +142,9 @@ class TestStructure:
         )  # fmt: skip
         states = {"x": "floor(lon / 0.5)", "heat": [0, 10, 20], "ward": "ward"}
         options = {"states": states, "actions": {"F": "full"}, "columns": {"action": "do"}}
-        model = model_from_log(log, initial={"x": 0, "heat": 0, "ward": "A"}, **options)
+        model = model_from_log(log, initial={"x": 0, "heat": 0, "ward": "A"}, **in_format(**options))
         assert edges(model)[:2] == [("0,0,A", "full", "1,1,B"), ("0,0,A", "full", "2,2,out_of_table")]
-        counts = pl.read_log(model, log, **options)
+        counts = pl.read_log(model, log, **in_format(**options))
         assert counts.report.rows["matched"] == 1
         assert counts.report.rows["outside the table"] == 1
 
@@ -176,7 +177,7 @@ def test_runs_are_counted_as_a_slow_recount_says(form, seed, tmp_path):
     few, many = (record(study.model, study.true_point, n, rng=seed, max_steps=6) for n in (4, 60))
     early = pd.DataFrame(few.columns(form))
     later = pd.DataFrame(many.columns("transitions"))
-    model = model_from_log(early, states=["x", "y"], initial={"x": 0, "y": 0})
+    model = model_from_log(early, pl.LogFormat(states=["x", "y"]), initial={"x": 0, "y": 0})
     first = pd.DataFrame(few.columns("transitions"))
     seen = {tuple(row) for row in first[["x", "y", "action", "next_x", "next_y"]].itertuples(index=False)}
     rows = {row[:3] for row in seen}
@@ -189,7 +190,7 @@ def test_runs_are_counted_as_a_slow_recount_says(form, seed, tmp_path):
         else:
             n_outside += 1
     pd.DataFrame(many.columns(form)).to_csv(tmp_path / "later.csv", index=False)
-    log = pl.read_log(model, tmp_path / "later.csv", censoring="unrelated")
+    log = pl.read_log(model, tmp_path / "later.csv", pl.LogFormat(censoring="unrelated"))
     found = {edge: int(n) for edge, n in zip(edges(model), log.counts.counts, strict=True) if n}
     assert found == {(f"{x},{y}", a, f"{u},{v}"): n for (x, y, a, u, v), n in expected.items()}
     assert log.report.rows["outside the table"] == n_outside > 0
@@ -238,7 +239,7 @@ def test_what_happens_elsewhere_is_bounded_by_nothing():
     """
     early = pd.DataFrame({"x": [0, 0], "action": ["go", "go"], "next_x": [1, 2]})
     ends = {"ends": lambda s: s.x >= 1, "labels": {"goal": lambda s: s.x == 1}}
-    model = model_from_log(early, states="x", initial=0, **ends)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, **ends)
     late = pd.DataFrame({"x": [0] * 4000, "action": ["go"] * 4000, "next_x": [1] * 1000 + [2] * 1000 + [7] * 2000})
     for text in ('Pmax=? [ F "goal" ]', 'Pmin=? [ F "goal" ]'):
         found = pl.certify(model, pl.read_log(model, late), text)
@@ -274,11 +275,14 @@ EARNED = {  # gain 1 in the goal, and between 0 and 1 in states that the table d
 def short_cut():
     early = [(0, a, 1) for a in "lr"] + [(1, a, x) for a in "lr" for x in (2, 3)]
     model = model_from_log(
-        pd.DataFrame(early, columns=["x", "action", "next_x"]), states="x", initial=0, ends=lambda s: s.x >= 2,
+        pd.DataFrame(early, columns=["x", "action", "next_x"]),
+        pl.LogFormat(states="x"),
+        initial=0,
+        ends=lambda s: s.x >= 2,
         labels={"goal": lambda s: s.x == 2, "safe": lambda s: s.x != 3, "unseen": lambda s: s.x == 77},
         rewards={"gain": lambda s: s.x == 2.0, "time": lambda s: s.x < 2.0, "free": lambda s: 0.0 * s.x},
         out_of_table={"gain": (0, 1)},
-    )  # fmt: skip
+    )
     late = [(0, a, x, n) for a in "lr" for x, n in ((1, 600_000), (2, 400_000))]
     late += [(1, a, x, 300_000) for a in "lr" for x in (2, 3)]
     return model, pl.read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"]))
@@ -356,7 +360,7 @@ def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():
     early = pd.DataFrame({"x": [0, 0, 1], "action": ["safe", "risky", "go"], "next_x": [1, 1, 2]})
     late = [(0, "safe", 1, 1000), (0, "risky", 1, 100), (0, "risky", 9, 900), (1, "go", 2, 1000), (9, "go", 2, 900)]
     cost = {"rewards": {"cost": lambda s: 10.0 * (s.x == 1)}, "out_of_table": {"cost": (0, 1000)}}
-    model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, ends=lambda s: s.x == 2, **cost)
     log = pl.read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"]))
     for text in ("C<=2", "C{0.9}", "I=1"):
         policy = pl.certify(model, log, f'R{{"cost"}}min=? [ {text} ]').policy
@@ -376,7 +380,7 @@ def test_a_result_keeps_what_was_said_of_rewards_elsewhere_and_lists_states_of_t
     early = pd.DataFrame({"x": [0, 0], "action": ["safe", "risky"], "next_x": [1, 2]})
     late = pd.DataFrame({"x": [0] * 4, "action": ["safe"] * 4, "next_x": [1, 1, 2, 7], "n": [100] * 4})
     cost = {"rewards": {"cost": lambda s: 1.0 * (s.x == 1)}, "out_of_table": {"cost": (0, most)}}
-    model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, ends=lambda s: s.x == 2, **cost)
     log = pl.read_log(model, late)
     asked = 'R{"cost"}min=? [ C<=2 ]' if most < math.inf else 'R{"cost"}min=? [ F x=2 ]'
     found = pl.certify(model, log, asked, policy=policy)
@@ -395,7 +399,7 @@ def test_rows_whose_next_state_is_missing_left_the_table(lost):
     """A fifth of all steps fail, and the log does not say where to: v0 = 0.6 v1 + 0.2 v0 and v1 = 0.6 + 0.2 v0."""
     early = pd.DataFrame({"x": [0, 0, 1, 1], "action": "go", "next_x": [0, 1, 0, 2]})
     goal = {"ends": lambda s: s.x == 2, "labels": {"goal": lambda s: s.x == 2}}
-    model = model_from_log(early, states="x", initial=0, **goal)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, **goal)
     rows = [(x, "go", to) for x in (0, 1) for to, n in ((x + 1, 600), (0, 200), (lost, 200)) for _ in range(n)]
     log = pl.read_log(model, pd.DataFrame(rows, columns=["x", "action", "next_x"]).astype({"next_x": "Int64"}))
     assert log.report.out_of_table == 400
@@ -407,7 +411,7 @@ def test_fresh_runs_that_leave_the_table_are_not_decided_by_labels_there():
     """In each of 2,000 runs the first step leaves the table, to a state that is safe: nothing says that it is not."""
     early = pd.DataFrame({"x": [0], "action": "go", "next_x": [1]})
     ends = {"ends": lambda s: s.x == 1, "labels": {"safe": lambda s: s.x < 9}}
-    model = model_from_log(early, states="x", initial=0, **ends)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, **ends)
     runs = pd.DataFrame({"episode": range(2000), "step": 0, "x": 0, "action": "go", "next_x": 5})
     objective = as_objective('P=? [ G<=3 "safe" ]', model)
     certificate = pl.certify(model, pl.read_log(model, runs, order="runs"), objective)
@@ -431,7 +435,7 @@ def test_bets_allow_for_any_value_elsewhere():
     after = pd.DataFrame({"episode": np.arange(n), "step": 1, "x": 1, "action": "go", "next_x": second})[first == 1]
     early = pd.DataFrame({"x": [0, 1, 1], "action": "go", "next_x": [1, 2, 3]})
     goal = {"labels": {"goal": lambda s: s.x == 2}, "ends": lambda s: s.x >= 2}
-    model = model_from_log(early, states="x", initial=0, **goal)
+    model = model_from_log(early, pl.LogFormat(states="x"), initial=0, **goal)
     counts = pl.read_log(model, pd.concat([start, after]), sampling="trajectories").counts
     found, alone = (pl.certify(model, counts, 'Pmax=? [ F "goal" ]', relaxation=r) for r in ("coupled", "interval"))
     assert 0.51 < found.lower < 0.54

@@ -18,6 +18,7 @@ import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_format import in_format
 from log_models import LAMP, recount, runs
 from tiers import examples, pairs
 
@@ -182,9 +183,9 @@ def test_a_state_variable_called_step_is_not_the_step_of_a_run():
     model = pl.explore(step, {"step": 0}, space=pl.ParameterSpace.unit("p"))
     log = pd.DataFrame({"episode": 1, "step": [0, 0, 1], "action": "go", "next_step": [0, 1, 1]})
     columns = {"state_step": "step"}
-    assert read_log(model, log, columns=columns).counts.total == 3
+    assert read_log(model, log, pl.LogFormat(columns=columns)).counts.total == 3
     with pytest.raises(pl.DataError, match=r"repeated step: 2 rows; episode 1, step 0 \(2 rows: next_step=0 in "):
-        read_log(model, log, columns=columns | {"step": "step"})
+        read_log(model, log, pl.LogFormat(columns=columns | {"step": "step"}))
 
 
 # runs that end before the outcome of their last action
@@ -217,13 +218,13 @@ def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path
         "steps, or if the last action was never carried out, say censoring='unrelated'"
     )
     frame.to_csv(tmp_path / "log.csv", index=False)
-    counted = duckdb.sql(counts_query(LAMP, table="frame", dialect="duckdb", form="trajectories")).df()
+    counted = duckdb.sql(counts_query(LAMP, pl.LogFormat(form="trajectories"), table="frame", dialect="duckdb")).df()
     for source in (tmp_path / "log.csv", frame, polars.DataFrame(frame), counted):
         for options in ({}, {"on_unmatched": "report"}):
             with pytest.raises(pl.DataError) as caught:
-                read_log(LAMP, source, **options)
+                read_log(LAMP, source, **in_format(**options))
             assert str(caught.value) == message
-        log = read_log(LAMP, source, censoring="unrelated")
+        log = read_log(LAMP, source, pl.LogFormat(censoring="unrelated"))
         assert log.report.summary.endswith(f", 200 last rows of runs ({n} censored), 0 rejected")
         assert log.report.to_dict()["rows"]["censored"] == n
         assert log.report.to_dict()["censoring"] == "unrelated"
@@ -261,7 +262,7 @@ def test_columns_under_other_names_are_found(library, form):
     names = {"place_x": "Position", "action": "cmd", "next_lit": "lamp after", "step": 'the "step"'}
     rows = [{names.get(name, name): value for name, value in row.items()} for row in ROWS[form]]
     columns = {name: there for name, there in names.items() if there in rows[0]}
-    log = read_log(LAMP, FRAMES[library](rows), columns=columns)
+    log = read_log(LAMP, FRAMES[library](rows), pl.LogFormat(columns=columns))
     assert np.array_equal(log.counts.counts, COUNTS)
 
 
@@ -273,7 +274,7 @@ def test_capitals_of_a_warehouse_do_not_matter():
 def test_a_log_with_next_states_and_steps_is_one_of_transitions_unless_said_otherwise():
     frame = pd.DataFrame(ROWS["transitions"])
     assert read_log(LAMP, frame).report.form == "transitions"
-    as_runs = read_log(LAMP, frame, form="trajectories", censoring="unrelated")
+    as_runs = read_log(LAMP, frame, pl.LogFormat(form="trajectories", censoring="unrelated"))
     assert as_runs.report.n_runs == 200
     assert as_runs.counts.total == COUNTS.sum() - 200
 
@@ -288,14 +289,15 @@ def test_ready_made_counts_weigh_each_row():
     assert np.array_equal(log.counts.counts, COUNTS)
     assert (log.report.form, log.report.total) == ("counts", COUNTS.sum())
     assert np.array_equal(
-        read_log(LAMP, counted.rename(columns={"n": "times"}), columns={"n": "times"}).counts.counts, COUNTS
+        read_log(LAMP, counted.rename(columns={"n": "times"}), pl.LogFormat(columns={"n": "times"})).counts.counts,
+        COUNTS,
     )
 
 
 def test_a_column_n_of_another_meaning_does_not_make_counts_of_a_log_of_runs():
     frame = pd.DataFrame(ROWS["transitions"]).assign(n=5)
     assert np.array_equal(read_log(LAMP, frame).counts.counts, COUNTS)
-    assert np.array_equal(read_log(LAMP, frame, form="counts").counts.counts, 5 * COUNTS)
+    assert np.array_equal(read_log(LAMP, frame, pl.LogFormat(form="counts")).counts.counts, 5 * COUNTS)
 
 
 @pytest.mark.parametrize("sampling", ["independent", "trajectories", "adaptive"])
@@ -383,7 +385,7 @@ def test_a_variable_whose_name_differs_from_that_of_a_column_in_capitals_is_told
     recorded = pl.data.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
     write_parquet(tmp_path / "log.parquet", [recorded.columns(form)])
     frame = pd.DataFrame(recorded.columns(form))
-    counted = duckdb.sql(counts_query(model, table="frame", dialect="duckdb", form=form)).df()
+    counted = duckdb.sql(counts_query(model, pl.LogFormat(form=form), table="frame", dialect="duckdb")).df()
     for source in (frame, polars.from_pandas(frame), tmp_path / "log.parquet", counted):
         assert np.array_equal(read_log(model, source).counts.counts, recorded.counts().counts)
 
@@ -489,7 +491,7 @@ def corrupted(draw, pool):
 
 
 def check_against_recount(frame, form, rows):
-    log = read_log(LAMP, frame, form=form, on_unmatched="report", censoring="unrelated")
+    log = read_log(LAMP, frame, pl.LogFormat(form=form, censoring="unrelated"), on_unmatched="report")
     counts, kinds = recount(rows, LAMP.graph, form)
     assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
     others = log.report.n_runs + log.report.rows["copy"] + log.report.rejected

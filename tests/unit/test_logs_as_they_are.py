@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from in_format import in_format
 from log_models import LAMP, p, recount, runs
 
 import plumdp as pl
@@ -32,7 +33,7 @@ def shuffled(frame):
 
 def refused(*arguments, **options):
     with pytest.raises(pl.DataError) as caught:
-        read_log(*arguments, **options)
+        read_log(*arguments, **in_format(**options))
     return str(caught.value)
 
 
@@ -62,7 +63,7 @@ def test_steps_may_be_anything_that_orders_the_rows(spelling, tmp_path):
         frame.to_parquet(tmp_path / "log.parquet")
         sources += [tmp_path / "log.parquet", polars.from_pandas(shuffled(frame)).lazy()]
     for source in sources:
-        log = read_log(LAMP, source, columns={"step": "Time"})
+        log = read_log(LAMP, source, pl.LogFormat(columns={"step": "Time"}))
         assert np.array_equal(log.counts.counts, COUNTS)
         assert (log.report.rejected, log.report.assuming) == (0, (ASSUMED.format("Time"),))
     assert str(log).endswith(f"\n  assuming that {ASSUMED.format('Time')}")
@@ -92,7 +93,9 @@ def test_clocks_that_are_put_back_do_not_change_the_order(tmp_path):
     RUNS.assign(step=texts).to_csv(tmp_path / "log.csv", index=False)
     RUNS.assign(step=local).to_csv(tmp_path / "local.csv", index=False)
     assert np.array_equal(read_log(LAMP, tmp_path / "log.csv").counts.counts, COUNTS)
-    wrong = read_log(LAMP, tmp_path / "local.csv", on_unmatched="report", censoring="unrelated").counts.counts
+    wrong = read_log(
+        LAMP, tmp_path / "local.csv", pl.LogFormat(censoring="unrelated"), on_unmatched="report"
+    ).counts.counts
     assert not np.array_equal(wrong, COUNTS)
 
 
@@ -106,7 +109,9 @@ def test_different_rows_of_one_time_are_rejected_with_the_time():
 def test_a_row_that_is_missing_shows_in_numbers_that_are_consecutive():
     frame = RUNS.drop(index=[3, 17])
     assert "say steps='ordered'\n" in refused(LAMP, frame)
-    strict, told = (read_log(LAMP, frame, on_unmatched="report", steps=steps) for steps in ("consecutive", "ordered"))
+    strict, told = (
+        read_log(LAMP, frame, pl.LogFormat(steps=steps), on_unmatched="report") for steps in ("consecutive", "ordered")
+    )
     counts, kinds = recount(frame.to_dict("records"), LAMP.graph, "trajectories")
     assert np.array_equal(strict.counts.counts, counts)
     assert strict.report.rows["gap in steps"] == kinds["gap in steps"] == 2
@@ -125,7 +130,7 @@ def test_a_missing_row_that_is_passed_over_is_a_false_transition(monkeypatch):
 
 
 def test_who_says_that_steps_are_consecutive_finds_every_gap():
-    log = read_log(LAMP, RUNS.assign(step=RUNS.step * 10), steps="consecutive", on_unmatched="report")
+    log = read_log(LAMP, RUNS.assign(step=RUNS.step * 10), pl.LogFormat(steps="consecutive"), on_unmatched="report")
     assert log.report.rows["gap in steps"] == COUNTS.sum()
     words = "'consecutive', 'ordered', 'monthly', 'weekly', 'daily', 'every=30d' (or s, min, h, w)"
     assert refused(LAMP, RUNS, steps="sorted") == f"steps='sorted': choose one of {words}, or leave it out"
@@ -133,7 +138,7 @@ def test_who_says_that_steps_are_consecutive_finds_every_gap():
 
 @pytest.mark.parametrize("step", ["TIMESTAMP '2024-01-01' + to_days(step::INT)", "step * 10", "step"])
 def test_a_warehouse_orders_rows_by_times(step):
-    query = counts_query(LAMP, table="log", dialect="duckdb", form="trajectories", steps="ordered")
+    query = counts_query(LAMP, pl.LogFormat(form="trajectories", steps="ordered"), table="log", dialect="duckdb")
     with duckdb.connect() as connection:
         connection.register("runs", RUNS)
         connection.execute(f"CREATE TABLE log AS SELECT * REPLACE ({step} AS step) FROM runs")
@@ -165,7 +170,7 @@ def test_a_log_may_call_actions_otherwise(case, form, tmp_path):
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
     for source in (frame, tmp_path / "log.csv", tmp_path / "log.parquet"):
-        log = read_log(LAMP, source, actions=actions)
+        log = read_log(LAMP, source, pl.LogFormat(actions=actions))
         assert np.array_equal(log.counts.counts, COUNTS)
         numbers = () if actions else ("actions are numbered in the order of the model: 0 is go, 1 is rest",)
         assert log.report.assuming == numbers
@@ -215,7 +220,7 @@ def test_numbers_are_refused_where_the_order_of_actions_is_not_clear():
         assert numbered_actions(model.graph) == {}
         log = pd.DataFrame({"x": [0], "action": [0], "next_x": [1]})
         assert "0 (1×); it is not known which action a number is: the model has 'b', 'a'" in refused(model, log)
-        assert read_log(model, log, actions=["b", "a"]).counts.total == 1
+        assert read_log(model, log, pl.LogFormat(actions=["b", "a"])).counts.total == 1
 
 
 def test_the_order_of_actions_is_clear_beside_what_only_loops():
@@ -261,9 +266,15 @@ def test_parts_of_dates_are_those_of_the_calendar(part, counter, tmp_path):
     model = counter
     for source in (plain, tmp_path / "log.csv"):
         log = read_log(
-            model, source, states={"x": f"date_part('{part}', time)"}, actions="if(1 = 1, 'go', 'no')",
-            columns={"next_time": "time"}, form="transitions",
-        )  # fmt: skip
+            model,
+            source,
+            pl.LogFormat(
+                columns={"next_time": "time"},
+                states={"x": f"date_part('{part}', time)"},
+                actions="if(1 = 1, 'go', 'no')",
+                form="transitions",
+            ),
+        )
         seen = model.graph.states["x"][model.graph.state_of_choice()[np.flatnonzero(log.counts.visits)]]
         assert dict(zip(seen.tolist(), log.counts.visits[log.counts.visits > 0].tolist(), strict=True)) == expected
 
@@ -282,7 +293,7 @@ def test_functions_refuse_what_they_do_not_take(text, message):
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "spark", "trino", "postgres"])
 def test_warehouses_have_dates_and_texts_in_their_own_words(dialect):
     states = {"place_x": "date_part('isodow', t) + date_part('hour', t)", "mode": "lower(trim(mode))"}
-    query = counts_query(LAMP, table="log", dialect=dialect, form="transitions", states=states)
+    query = counts_query(LAMP, pl.LogFormat(states=states, form="transitions"), table="log", dialect=dialect)
     assert "HOUR" in query.upper()
     assert "LOWER(TRIM(" in query
     assert "1970-01-05" in query
@@ -321,7 +332,7 @@ def test_every_rejected_row_is_written_as_it_is_with_its_reason_and_its_place(fo
         as_nullable(part).to_parquet(tmp_path / f"{name}.parquet")
     given = as_nullable(rows) if source == "frame" else [tmp_path / f"{name}.{source}" for name in parts]
     path = tmp_path / "rejected.csv"
-    log = read_log(LAMP, given, form=form, on_unmatched="report", censoring="unrelated", rejected=path)
+    log = read_log(LAMP, given, pl.LogFormat(form=form, censoring="unrelated"), on_unmatched="report", rejected=path)
     assert np.array_equal(log.counts.counts, counts)
     written = pd.read_csv(path)
     assert Counter(written.reason) == {kind: n for kind, n in kinds.items() if kind in REJECTED}

@@ -25,7 +25,7 @@ COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 200, rng=1, max_steps=20)
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_a_frame_of_counts_has_what_was_counted(kind):
     frame = getattr(COUNTS, f"to_{kind}")()
-    again = pl.read_log(STUDY.model, frame, form="counts")
+    again = pl.read_log(STUDY.model, frame, pl.LogFormat(form="counts"))
     assert np.array_equal(again.counts.counts, COUNTS.counts)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from arms import WINS, chances, row_of_arms
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.base.errors import DataError
@@ -65,7 +66,7 @@ def test_what_practice_does_outside_of_a_closed_table_is_told():
     """Five rows have an action that the first rows had in no state, or in another one."""
     frame = pd.DataFrame({"x": [0] * 8 + [1] * 4, "action": [*"aaaaabbcbbaa"], "next_x": [1] * 8 + [2] * 4})
     first, options = frame.iloc[[0, 8]], {"states": ["x"], "initial": {"x": 0}}
-    table = pl.data.model_from_log(first, **options, closed=True, ends=lambda s: s.x == 2)
+    table = pl.data.model_from_log(first, closed=True, ends=lambda s: s.x == 2, **in_format(**options))
     counts = pl.read_log(table, frame, on_unmatched="report").counts
     (said,) = about_practice(pl.model.Question(table, pl.parse_property("Pmax=? [ F x=2 ]", table)), counts, "practice")
     assert said.endswith("; 5 rows whose state or action the table does not have are no part of it")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp
+from in_format import in_format
 from scipy.stats import binom
 from tiers import size
 
@@ -80,7 +81,7 @@ def log_of(n, rng, *, missing=0.0, together=True, steps=STEPS):
 
 
 def read(log, **how):
-    return pl.read_log(MACHINE, log, steps="weekly", censoring="unrelated", on_unmatched="report", **how)
+    return pl.read_log(MACHINE, log, on_unmatched="report", **in_format(steps="weekly", censoring="unrelated", **how))
 
 
 def compared(log, error=0.05, *, against="practice", cap=None, **how):
@@ -117,8 +118,8 @@ def test_either_of_two_policies_may_be_practice_by_its_runs():
 def test_runs_with_missing_rows_are_kept_and_the_premise_says_so():
     log = log_of(120, np.random.default_rng(3), missing=0.1)
     with pytest.raises(DataError, match="the row of the step before is missing"):
-        read_whole_runs(MACHINE, log, steps="weekly")
-    runs = read_whole_runs(MACHINE, log, steps="weekly", on_unmatched="report")
+        read_whole_runs(MACHINE, log, pl.LogFormat(steps="weekly"))
+    runs = read_whole_runs(MACHINE, log, pl.LogFormat(steps="weekly"), on_unmatched="report")
     rows = log.groupby("episode").size()
     assert [*runs.names] == [*rows.index]
     assert np.diff(runs.first).tolist() == rows.tolist()
@@ -148,9 +149,9 @@ def test_a_few_runs_without_a_first_row_are_left_out_and_many_are_refused():
         late = log[(log.step > log.step.min()) | (log.episode > n)]
         if not is_read:
             with pytest.raises(DataError, match="the run begins here, others begin"):
-                read_whole_runs(MACHINE, late, steps="weekly", on_unmatched="report")
+                read_whole_runs(MACHINE, late, pl.LogFormat(steps="weekly"), on_unmatched="report")
             continue
-        runs = read_whole_runs(MACHINE, late, steps="weekly", on_unmatched="report")
+        runs = read_whole_runs(MACHINE, late, pl.LogFormat(steps="weekly"), on_unmatched="report")
         assert [*runs.names] == [*range(n + 1, 41)]
         said = "that the first row is missing in 4 of 40 runs, which are left out, has nothing to do with how these"
         assert any(said in text for text in runs.rests_on)
@@ -177,7 +178,7 @@ def test_what_a_torn_run_counts_as_has_the_right_mean_in_every_enumerated_case(c
                     state, action = CHOICE_OF[costs[t]] if t < 5 else ("ok", "run")
                     rows.append((run, pd.Timestamp("2024-01-01") + pd.Timedelta(weeks=t), state, action))
             log = pd.DataFrame(rows, columns=["episode", "step", "state", "action"])
-            runs = read_whole_runs(MACHINE, log, steps="weekly", on_unmatched="report")
+            runs = read_whole_runs(MACHINE, log, pl.LogFormat(steps="weekly"), on_unmatched="report")
             runs = replace(runs, cap=cap)
             graph = MACHINE.graph
             made = outcomes_of(asked, MACHINE, runs, graph, normalised(graph, np.ones(graph.n_choices)))
@@ -222,20 +223,24 @@ def test_the_test_of_missing_rows_speaks_against_chance_as_rarely_as_it_says():
 
 
 def test_no_run_is_left_out_if_none_has_a_gap():
-    runs = read_whole_runs(MACHINE, log_of(5, np.random.default_rng(3)), steps="weekly", on_unmatched="report")
+    runs = read_whole_runs(
+        MACHINE, log_of(5, np.random.default_rng(3)), pl.LogFormat(steps="weekly"), on_unmatched="report"
+    )
     assert (len(runs), runs.rests_on) == (5, ())
 
 
 def test_a_number_of_runs_is_fixed_beforehand_if_all_began_together():
     """Renewed sizes need a number that no outcome decided; runs that begin in turn may have been ended at will."""
     log = log_of(80, np.random.default_rng(4))
-    runs = read_whole_runs(MACHINE, log, steps="weekly")
+    runs = read_whole_runs(MACHINE, log, pl.LogFormat(steps="weekly"))
     assert runs.has_fixed_number
-    assert not read_whole_runs(MACHINE, log, steps="weekly", expected=80).has_fixed_number
+    assert not read_whole_runs(MACHINE, log, pl.LogFormat(steps="weekly"), expected=80).has_fixed_number
     numbered = log.assign(step=log.groupby("episode").cumcount())
     assert not read_whole_runs(MACHINE, numbered).has_fixed_number
     both = [
-        pl.certify(MACHINE, pl.read_log(MACHINE, each, censoring="unrelated", **how), ASKED, policy="practice")
+        pl.certify(
+            MACHINE, pl.read_log(MACHINE, each, **in_format(censoring="unrelated", **how)), ASKED, policy="practice"
+        )
         for each, how in ((log, {"steps": "weekly"}), (numbered, {}))
     ]
     fixed, at_will = both
@@ -352,7 +357,11 @@ def test_differences_hold_at_an_error_of_one_half():
 def test_start_takes_the_number_of_runs_as_fixed_only_if_all_began_together(tmp_path, monkeypatch):
     """Runs that begin in turn may have been ended when it suited; then nobody may say that their number was fixed."""
     together, in_turn = (
-        pl.start(log_of(60, np.random.default_rng(8), together=each), run="episode", step="step", goal='state="bad"')
+        pl.start(
+            log_of(60, np.random.default_rng(8), together=each),
+            pl.LogFormat(columns={"episode": "episode", "step": "step"}),
+            goal='state="bad"',
+        )
         for each in (True, False)
     )
     assert (together.sampling, in_turn.sampling) == ("trajectories", "adaptive")
@@ -362,7 +371,12 @@ def test_start_takes_the_number_of_runs_as_fixed_only_if_all_began_together(tmp_
     assert sum("(or: no sampling)" in words for _, words in together.facts) == 1
     assert sum("(or: no prespecified)" in words for _, words in together.facts) == 1
     assert not any("began in one period" in words for _, words in in_turn.facts)
-    assert pl.start(log_of(60, np.random.default_rng(8)), run="episode", order="runs").sampling == "adaptive"
+    assert (
+        pl.start(
+            log_of(60, np.random.default_rng(8)), pl.LogFormat(columns={"episode": "episode"}), order="runs"
+        ).sampling
+        == "adaptive"
+    )
 
 
 def test_a_file_says_that_data_did_not_choose_the_rules_of_people_alone(tmp_path, monkeypatch):
@@ -397,7 +411,7 @@ def test_logs_that_are_sorted_by_how_runs_went_prove_nothing_that_is_false():
             named.sort_values(["total", "episode", "step"]),
             log.assign(episode=log.episode.map(ranks)),
         ):
-            found = pl.start(each.drop(columns="total", errors="ignore"), cost="cost", states=["state"])
+            found = pl.start(each.drop(columns="total", errors="ignore"), pl.LogFormat(states=["state"]), cost="cost")
             (asked,) = comparing(ask(ASKED, found.model, memory=True), rule, "practice", prespecified=True)
             learned = pl.learn(found.model, found.log, objectives=[asked], confidence=0.95)
             answers.append(pl.difference(learned, ASKED, rule, "practice"))

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp as run
+from in_format import in_format
 from shorthand import compare, improve
 
 import plumdp as pl
@@ -281,7 +282,7 @@ def test_counts_before_the_first_bets_are_those_of_the_first_runs_of_a_log(optio
     runs = pl.data.record(model, point(), 300, rng=1, max_steps=FEW)
     log = pd.DataFrame(runs.columns())
     log["episode"] = 7 * log["episode"] + 3
-    first = pl.read_log(model, log, **options).counts.before_bets()
+    first = pl.read_log(model, log, **in_format(**options)).counts.before_bets()
     n = int(first.parts[0].name.split()[2])
     rows = log[log.episode.rank(method="dense") <= n]
     assert n in (16, 64)

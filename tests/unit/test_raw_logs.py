@@ -4,6 +4,7 @@ import gzip
 
 import pandas as pd
 import pytest
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.data import model_from_log, raw_log
@@ -25,7 +26,7 @@ def written(path, text, encoding="utf-8"):
 
 def table(log, **more):
     return model_from_log(
-        log, states={"z": "lower(Zustand)"}, actions="Maßnahme", columns=COLUMNS, initial="gut", **more
+        log, initial="gut", **in_format(states={"z": "lower(Zustand)"}, actions="Maßnahme", columns=COLUMNS, **more)
     )
 
 
@@ -36,7 +37,7 @@ def test_a_german_export_is_read_as_it_is(encoding, tmp_path):
     log = raw_log(file, encoding=encoding, decimal=",", date_format="%d.%m.%Y")
     model = table(log)
     assert model.graph.states["z"][:2].tolist() == ["gut", "lager laut €"]
-    counted = pl.read_log(model, log, states={"z": "lower(Zustand)"}, actions="Maßnahme", columns=COLUMNS)
+    counted = pl.read_log(model, log, pl.LogFormat(columns=COLUMNS, states={"z": "lower(Zustand)"}, actions="Maßnahme"))
     assert counted.report.matched == 3
     assert counted.report.rejected == 0
 
@@ -47,9 +48,9 @@ def test_a_decimal_comma_is_read_in_files_and_in_frames(tmp_path):
     file = written(tmp_path / "log.csv", text)
     frame = pd.read_csv(file, sep=";", dtype=str)
     for source in (file, frame):
-        numbers = model_from_log(raw_log(source, decimal=",").first(2, run=""), states="x", initial=1000)
+        numbers = model_from_log(raw_log(source, decimal=",").first(2, run=""), pl.LogFormat(states="x"), initial=1000)
         assert numbers.graph.states["x"][:3].tolist() == [-2, 1000, 4180]
-        texts = model_from_log(raw_log(source, decimal=","), states="x", initial="1000")
+        texts = model_from_log(raw_log(source, decimal=","), pl.LogFormat(states="x"), initial="1000")
         assert {"17.05.2021", "P-1"} <= {*texts.graph.states["x"]}
 
 
@@ -66,7 +67,7 @@ def test_first_and_other_runs_are_all_runs_once(tmp_path):
 def test_runs_with_numbers_come_in_their_order():
     frame = pd.DataFrame({"episode": ["10", "9", "2"], "x": [1, 2, 3], "action": "go", "next_x": [1, 2, 3]})
     for n, states in ((1, [3]), (2, [2, 3]), (3, [1, 2, 3])):
-        model = model_from_log(raw_log(frame).first(n, run="episode"), states="x", initial=3)
+        model = model_from_log(raw_log(frame).first(n, run="episode"), pl.LogFormat(states="x"), initial=3)
         assert model.graph.states["x"][:-3].tolist() == states
     with pytest.raises(pl.DataError, match=r"^first=0: give a number of runs, at least 1$"):
         raw_log(frame).first(0, run="episode")
@@ -80,8 +81,8 @@ def test_a_broken_line_is_named_and_left_out_on_request(tmp_path):
     options = {"states": {"z": "lower(Zustand)"}, "actions": "Maßnahme", "columns": COLUMNS}
     model = table(raw_log(written(tmp_path / "whole.csv", GERMAN), date_format="%d.%m.%Y"))
     with pytest.raises(pl.DataError, match=words):
-        pl.read_log(model, log, **options)
-    report = pl.read_log(model, log, on_unmatched="report", **options).report
+        pl.read_log(model, log, **in_format(**options))
+    report = pl.read_log(model, log, on_unmatched="report", **in_format(**options)).report
     assert (report.matched, report.rejected, report.rows["broken line"]) == (3, 1, 1)
     assert report.worst["broken line"][0].endswith(words)
     assert "none in between is missing, although 1 line could not be read" in report.assuming[0]
@@ -93,15 +94,16 @@ def test_an_open_quotation_mark_may_hide_rows_and_is_refused_even_then(tmp_path)
         pl.read_log(
             table(raw_log(written(tmp_path / "whole.csv", GERMAN), date_format="%d.%m.%Y")),
             raw_log(file, date_format="%d.%m.%Y"),
-            states={"z": "lower(Zustand)"}, actions="Maßnahme", columns=COLUMNS, on_unmatched="report",
-        )  # fmt: skip
+            pl.LogFormat(columns=COLUMNS, states={"z": "lower(Zustand)"}, actions="Maßnahme"),
+            on_unmatched="report",
+        )
 
 
 def test_lines_that_end_in_two_ways_are_named(tmp_path):
     file = tmp_path / "export.csv"
     file.write_bytes(b"x,action,next_x\n0,go,1\r\n1,go,0\r\n")
     with pytest.raises(pl.DataError, match=r"export.csv: some lines end with a carriage return and some do not"):
-        model_from_log(file, states=["x"], initial={"x": 0})
+        model_from_log(file, pl.LogFormat(states=["x"]), initial={"x": 0})
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,9 @@ def test_events_of_xes_are_rows(name, tmp_path):
     (tmp_path / name).write_bytes(packed)
     columns = {"episode": "case:concept:name", "step": "time:timestamp"}
     states = {"at": '"concept:name"'}
-    model = model_from_log(tmp_path / name, states=states, actions="'go'", columns=columns, initial="register")
+    model = model_from_log(
+        tmp_path / name, pl.LogFormat(columns=columns, states=states, actions="'go'"), initial="register"
+    )
     assert model.graph.states["at"][:2].tolist() == ["close", "register"]
 
 
@@ -154,15 +158,15 @@ def test_events_of_xes_are_rows(name, tmp_path):
 def test_a_file_that_is_no_event_log_is_refused(text, message, tmp_path):
     (tmp_path / "log.xes").write_text(text)
     with pytest.raises(pl.DataError, match=message):
-        model_from_log(tmp_path / "log.xes", states="x", initial=0)
+        model_from_log(tmp_path / "log.xes", pl.LogFormat(states="x"), initial=0)
 
 
 def test_contains_finds_a_part_of_a_text():
     frame = pd.DataFrame({"a": ["Schlecht, Lager laut", "gut", None], "action": "go", "next_a": ["gut"] * 3})
-    model = model_from_log(frame, states={"loud": "contains(lower(a), 'laut')"}, initial=1)
+    model = model_from_log(frame, pl.LogFormat(states={"loud": "contains(lower(a), 'laut')"}), initial=1)
     assert model.graph.states["loud"][:2].tolist() == [0, 1]
     with pytest.raises(pl.DataError, match="found a number where a text is expected"):
-        model_from_log(frame, states={"loud": "contains(a, 3)"}, initial=1)
+        model_from_log(frame, pl.LogFormat(states={"loud": "contains(a, 3)"}), initial=1)
 
 
 def test_states_that_no_run_reaches_are_given_in_also():
@@ -182,4 +186,4 @@ def test_first_runs_of_a_log_without_their_column_are_refused(tmp_path):
     with pytest.raises(
         pl.DataError, match=r"^the log has no column trace, which says what its first runs are; it has case, t, x$"
     ):
-        model_from_log(other, states="x", initial=0)
+        model_from_log(other, pl.LogFormat(states="x"), initial=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.data import model_from_log, raw_log, read_whole_runs
@@ -78,19 +79,19 @@ def test_the_counts_are_those_of_a_log_with_the_column(what, closed):
     options = {"columns": COLUMNS, "form": "trajectories"}
     how = {"run": "unit", "step": "day", "states": "at", "action": "action"}
     model = model_from_log(
-        remember(first, what, **how), states="at", initial="home", closed=closed, **AT_END, **options
+        remember(first, what, **how), initial="home", closed=closed, **in_format(states="at", **AT_END, **options)
     )
-    found = pl.read_log(model, remember(later, what, **how), on_unmatched="report", **options)
+    found = pl.read_log(model, remember(later, what, **how), on_unmatched="report", **in_format(**options))
     assert found.report.rejected == 0
     values, memory = model.graph.states[VARIABLES[what]], by_hand(later)
     most = None if what == "previous" else values.max() - 3 * (not closed)
     column = [memory[unit, day][what] for unit, day in zip(later.unit, later.day, strict=True)]
     column = column if most is None else np.minimum(column, most)
     name = "state_step" if what == "step" else VARIABLES[what]
-    by_column = pl.read_log(model, later.assign(**{name: column}), on_unmatched="report", **options)
+    by_column = pl.read_log(model, later.assign(**{name: column}), on_unmatched="report", **in_format(**options))
     assert np.array_equal(found.counts.counts, by_column.counts.counts)
     assert found.counts.total > 1_000
-    runs = read_whole_runs(model, remember(later, what, **how), columns=COLUMNS)
+    runs = read_whole_runs(model, remember(later, what, **how), pl.LogFormat(columns=COLUMNS))
     assert repr(runs).startswith("WholeRuns(200 runs")
 
 
@@ -98,7 +99,7 @@ def test_the_memory_of_the_next_state_is_known_in_a_closed_table():
     how = {"run": "unit", "step": "day", "states": "at", "action": "action"}
     for what in ("step", "time", "previous"):
         options = {"states": "at", "initial": "home", "columns": COLUMNS, "closed": True, **AT_END}
-        graph = model_from_log(remember(walk(), what, **how), **options).graph
+        graph = model_from_log(remember(walk(), what, **how), **in_format(**options)).graph
         values, choice = graph.states[VARIABLES[what]], graph.choice_of_transition()
         source = graph.state_of_choice()[choice]
         moves = graph.states["at"][source] != "over"
@@ -116,11 +117,11 @@ def test_a_table_whose_states_remember_nothing_of_use_has_nearly_the_same_answer
     frame, asked = walk(n=4_000), 'P=? [ F<=6 "over" ]'
     frame = frame.assign(action=frame.action.mask(frame.action.notna(), "walk"))
     options = {"states": "at", "initial": "home", "columns": COLUMNS, "closed": True, **AT_END}
-    plain = model_from_log(frame.head(400), **options)
+    plain = model_from_log(frame.head(400), **in_format(**options))
     log = remember(frame, "visits", run="unit", step="day", states="at")
     found = [
-        pl.certify(model, pl.read_log(model, source, columns=COLUMNS), asked, confidence=0.95)
-        for model, source in ((plain, frame), (model_from_log(log, **options), log))
+        pl.certify(model, pl.read_log(model, source, pl.LogFormat(columns=COLUMNS)), asked, confidence=0.95)
+        for model, source in ((plain, frame), (model_from_log(log, **in_format(**options)), log))
     ]
     truth = 1 - 0.9**6
     by_rows, by_more = (each.claim.rungs[-1] for each in found)
@@ -160,9 +161,9 @@ def test_what_cannot_be_remembered_is_refused(desk, tmp_path, monkeypatch):
     with pytest.raises(pl.DataError, match=r"day changes in a run, so that not all of it is known when the run begins"):
         pl.start(desk, remember="day")
     with pytest.raises(pl.DataError, match=r"the log has a column visits, which would be called as what is remembered"):
-        _ = pl.start(walk().assign(visits=0), remember="visits", states=["at"]).model
+        _ = pl.start(walk().assign(visits=0), pl.LogFormat(states=["at"]), remember="visits").model
     log = remember(walk(), "step", run="unit", step="day")
-    model = model_from_log(log, states="at", initial="home", columns=COLUMNS)
+    model = model_from_log(log, pl.LogFormat(columns=COLUMNS, states="at"), initial="home")
     with pytest.raises(pl.DataError, match=r"only the order of runs is known"):
-        pl.read_log(model, log, columns=COLUMNS, order="time")
+        pl.read_log(model, log, pl.LogFormat(columns=COLUMNS), order="time")
     assert "give a log as the model" in plumdp("count", "betting:5", str(desk), "--remember", "step").err

@@ -65,11 +65,11 @@ def difference(log, *, confidence=0.95, runs=None, n=100):
 def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
     n = 100
     log = log_of(n, 1)
-    runs = read_whole_runs(TABLE, log, expected=n, columns={"arm": "arm", "chance": "p"})
+    runs = read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm", "chance": "p"}), expected=n)
     without, found = difference(log), difference(log, runs=runs.of("A", "B"))
     drawn, apart = (
         found.upper - found.lower,
-        difference(log, runs=read_whole_runs(TABLE, log, columns={"arm": "arm"}).of("A", "B")),
+        difference(log, runs=read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"})).of("A", "B")),
     )
     normal = 2 * 1.96 * np.sqrt(sum(p * (1 - p) for p in TRUTH.values()) / (n / 2))
     assert drawn < 1.4 * normal < without.upper - without.lower
@@ -94,7 +94,7 @@ def test_the_share_of_runs_is_fixed_by_the_question_and_not_by_what_came():
     log = log_of(60, 2)
     shares = []
     for expected in (60, 10_000):
-        runs = read_whole_runs(TABLE, log, expected=expected, columns={"arm": "arm"})
+        runs = read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"}), expected=expected)
         counts = pl.read_log(TABLE, log, order="runs", expected=expected)
         question = asked(runs.of("A"), policy="run")
         shares.append(float(pl.learn(TABLE, counts, objectives=[question]).budget["run_bets"]))
@@ -108,7 +108,8 @@ def test_how_many_runs_were_prespecified_does_not_depend_on_which_arms_came():
     """Who ends the data before the first run of another arm would choose the sizes of bets."""
     log = log_of(30, 6)
     alone, both = (
-        read_whole_runs(TABLE, each, expected=40, columns={"arm": "arm"}).of("A") for each in (log[log.arm == "A"], log)
+        read_whole_runs(TABLE, each, pl.LogFormat(columns={"arm": "arm"}), expected=40).of("A")
+        for each in (log[log.arm == "A"], log)
     )
     assert alone.expected == both.expected == 40
 
@@ -116,7 +117,9 @@ def test_how_many_runs_were_prespecified_does_not_depend_on_which_arms_came():
 def test_tasks_are_told_apart_if_arms_are_drawn_with_any_chance():
     """1 - 0.7 is not the float 0.3."""
     log = log_of(60, 7, chance=0.3).assign(task=lambda each: each.episode % 2)
-    runs = read_whole_runs(TABLE, log, expected=60, columns={"arm": "arm", "chance": "p", "task": "task"}).of("A", "B")
+    runs = read_whole_runs(
+        TABLE, log, pl.LogFormat(columns={"arm": "arm", "chance": "p", "task": "task"}), expected=60
+    ).of("A", "B")
     found = difference(log, runs=runs)
     assert found.lower <= TRUTH["run"] - TRUTH["walk"] <= found.upper
 
@@ -126,7 +129,7 @@ def test_values_by_whole_runs_are_missed_as_rarely_as_said():
     n, missed, error = size(30, 2000), 0, 0.5
     for seed in range(n):
         log = log_of(40, seed)
-        runs = read_whole_runs(TABLE, log, expected=20, columns={"arm": "arm"}).of("A")
+        runs = read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"}), expected=20).of("A")
         counts = pl.read_log(TABLE, log, order="runs", expected=40)
         found = pl.certify(TABLE, counts, GOAL, policy="run", prespecified=True, runs=runs, confidence=1 - error)
         missed += not found.lower <= TRUTH["run"] <= found.upper
@@ -146,7 +149,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
 
     wrong = pl.explore(step, {"x": 2}, space=pl.ParameterSpace.box({"p": (0.05, 0.95)}), labels={
         "goal": lambda s: s.x == 4})  # fmt: skip
-    runs = read_whole_runs(wrong, log, expected=300, columns={"arm": "arm"}).of("A")
+    runs = read_whole_runs(wrong, log, pl.LogFormat(columns={"arm": "arm"}), expected=300).of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
     found = pl.certify(wrong, counts, GOAL, policy="run", prespecified=True, runs=runs)
@@ -179,7 +182,9 @@ GOOD = 'Pmax=? [ F at="good" ]'
 
 
 def compared(log, *, about=PICK, n=400, **columns):
-    runs = read_whole_runs(about, log, expected=n, columns={"arm": "arm", "chance": "p", **columns}).of("A", "B")
+    runs = read_whole_runs(about, log, pl.LogFormat(columns={"arm": "arm", "chance": "p", **columns}), expected=n).of(
+        "A", "B"
+    )
     question = Question(about, as_objective(GOOD, about), "A", "B", runs=runs)
     counts = pl.read_log(about, log, order="runs", expected=n)
     return pl.difference(pl.learn(about, counts, objectives=[question], confidence=0.95), GOOD, "A", "B")
@@ -204,7 +209,7 @@ def test_states_that_do_not_tell_the_chance_do_not_cut_what_whole_runs_say():
     assert compared(alike).is_claim
     assert compared(alike).upper < 0
     with pytest.raises(pl.DataError, match="drawn with a chance that differs from run to run"):
-        read_whole_runs(PICK, log, columns={"arm": "arm", "chance": "p"}).of("A")
+        read_whole_runs(PICK, log, pl.LogFormat(columns={"arm": "arm", "chance": "p"})).of("A")
     with pytest.raises(pl.DataError, match="say how many runs you expected"):
         compared(log, n=None)
 
@@ -214,7 +219,7 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
     n = 300
     good = np.random.default_rng(1).random(n) < np.repeat([0.02, 0.98], n // 2)
     log = drawn(0, np.ones(n, bool), 0.5, good)
-    runs = read_whole_runs(PICK, log, columns={"arm": "arm"}, expected=n).of("A")
+    runs = read_whole_runs(PICK, log, pl.LogFormat(columns={"arm": "arm"}), expected=n).of("A")
     even = np.where(np.diff(PICK.graph.first_transition)[PICK.graph.choice_of_transition()] == 2, 0.5, 1.0)
     for size_of_others in (1, 1000):
         others = pl.simulate(PICK, even, size_of_others, rng=1, max_steps=1)
@@ -228,7 +233,7 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
 
 def test_whole_runs_speak_beside_a_table_without_counts():
     log = drawn(0, np.ones(300, bool), 0.5, np.random.default_rng(1).random(300) < 0.6)
-    runs = read_whole_runs(PICK, log, columns={"arm": "arm"}, expected=300).of("A")
+    runs = read_whole_runs(PICK, log, pl.LogFormat(columns={"arm": "arm"}), expected=300).of("A")
     none = pl.read_log(PICK, log.iloc[:0]).counts
     found = pl.certify(PICK, none, GOOD, policy="A", prespecified=True, runs=runs)
     assert (found.status, found.lower < 0.6 < found.upper) == ("certified", True)
@@ -236,7 +241,7 @@ def test_whole_runs_speak_beside_a_table_without_counts():
 
 
 def test_runs_of_arms_are_not_compared_with_practice():
-    runs = read_whole_runs(TABLE, log_of(10, 1), columns={"arm": "arm"}).of("A", "B")
+    runs = read_whole_runs(TABLE, log_of(10, 1), pl.LogFormat(columns={"arm": "arm"})).of("A", "B")
     with pytest.raises(pl.ModelError, match="ask about practice alone"):
         asked(runs, policy="run", against="practice")
 
@@ -262,7 +267,9 @@ def test_logs_of_chains_need_no_actions():
 )
 def test_runs_of_no_arm_are_refused(change, told):
     def compared():
-        runs = read_whole_runs(TABLE, change(log), expected=30, columns={"arm": "arm", "chance": "p"}).of("A", "B")
+        runs = read_whole_runs(TABLE, change(log), pl.LogFormat(columns={"arm": "arm", "chance": "p"}), expected=30).of(
+            "A", "B"
+        )
         return difference(log, runs=runs)
 
     log = log_of(30, 4)
@@ -272,7 +279,7 @@ def test_runs_of_no_arm_are_refused(change, told):
 
 def test_runs_without_a_policy_that_was_there_before_are_refused():
     log = log_of(30, 5)
-    counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, columns={"arm": "arm"})
+    counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"}))
     with pytest.raises(pl.DataError, match="runs of a policy that was there before; say prespecified=True"):
         pl.certify(TABLE, counts, GOAL, policy="run", runs=runs.of("A"))
     with pytest.raises(pl.DataError, match=r'or of two arms in the order of their policies: runs\.of\("A", "B"\)'):
@@ -298,5 +305,5 @@ def test_a_missing_week_shows_in_whole_runs_if_steps_are_weeks():
     log["step"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(7 * log.step, unit="D")
     assert read_whole_runs(PICK, log).only_ordered
     with pytest.raises(pl.DataError, match=r"run 1, step .*: the row of the step before is missing"):
-        read_whole_runs(PICK, log, steps="weekly")
-    assert not read_whole_runs(PICK, log[log.episode != 1], steps="weekly").only_ordered
+        read_whole_runs(PICK, log, pl.LogFormat(steps="weekly"))
+    assert not read_whole_runs(PICK, log[log.episode != 1], pl.LogFormat(steps="weekly")).only_ordered

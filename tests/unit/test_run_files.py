@@ -26,7 +26,7 @@ def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece,
     stop = LAMP.graph.states["place_x"] == 2
     n = write_runs(LAMP, POINT, 300, tmp_path / f"runs.{ending}", form=form, stop=stop, **RUNS)
     recorded = pl.data.record(LAMP, POINT, 300, stop=stop, **RUNS)
-    log = pl.read_log(LAMP, tmp_path / f"runs.{ending}", form=form)
+    log = pl.read_log(LAMP, tmp_path / f"runs.{ending}", pl.LogFormat(form=form))
     assert n == len(recorded)
     assert np.array_equal(log.counts.counts, recorded.counts().counts)
     assert [file.name for file in tmp_path.iterdir()] == [f"runs.{ending}"]

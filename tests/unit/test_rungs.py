@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from in_format import in_format
 from scipy.stats import binom
 from support.verified_results import rehash
 from tiers import size
@@ -53,7 +54,7 @@ def log_of(hazards, rng, *, last=6, is_cut=lambda age, hazard: False):
 
 def certified(log, **how):
     read = {"order": "runs", "censoring": "unrelated", **how}
-    return pl.certify(UNITS, pl.read_log(UNITS, log, **read), FAILS, confidence=0.95)
+    return pl.certify(UNITS, pl.read_log(UNITS, log, **in_format(**read)), FAILS, confidence=0.95)
 
 
 def value_of(hazards):

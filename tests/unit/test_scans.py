@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
+from in_format import in_format
 from log_models import LAMP, runs
 
 from plumdp.data import open_logs, steps
@@ -50,5 +51,5 @@ def test_a_log_is_scanned_at_most_twice_in_whatever_order_its_rows_are(
         (tmp_path / kind).mkdir()
         for number, part in enumerate((rows[:1000], rows[1000:])):
             (part.to_csv if ending == "csv" else part.to_parquet)(tmp_path / kind / f"{number}.{ending}", index=False)
-        assert read_log(LAMP, tmp_path / kind, **options).counts.total == COUNTS.sum()
+        assert read_log(LAMP, tmp_path / kind, **in_format(**options)).counts.total == COUNTS.sum()
         assert 1 <= opened[-1].n_scans <= 2

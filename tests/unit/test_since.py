@@ -32,7 +32,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def log(rows):
-    return pl.read_log(COIN, rows, form="transitions", order="runs")
+    return pl.read_log(COIN, rows, pl.LogFormat(form="transitions"), order="runs")
 
 
 def test_where_the_model_changed_the_end_of_the_data_is_certified(log):

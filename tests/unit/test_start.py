@@ -47,9 +47,14 @@ def test_a_german_export_of_pumps_is_seen_for_what_it_is(tmp_path):
     found = pl.start(tmp_path / "export.csv", cost="Kosten")
     text = found.raw.text
     assert (text.encoding, text.decimal, text.date_format) == ("cp1252", ",", "%d.%m.%Y")
-    assert found.columns == {"episode": "Equipment", "step": "Datum"}
-    assert found.states == {"Zustand": "lower(Zustand)"}
-    assert (found.actions, found.steps, found.censoring, found.first) == ("Maßnahme", "monthly", "unrelated", 15)
+    assert found.format.columns == {"episode": "Equipment", "step": "Datum"}
+    assert found.format.states == {"Zustand": "lower(Zustand)"}
+    assert (found.format.actions, found.format.steps, found.format.censoring, found.first) == (
+        "Maßnahme",
+        "monthly",
+        "unrelated",
+        15,
+    )
     assert facts(found, "not used") == ["Prüfer: what it is now says nothing about what it is next"]
     assert found.objective == 'R{"cost"}min=? [ C<=29 ]'  # runs have 30 months
     cost = found.model.rewards["cost"]
@@ -72,13 +77,13 @@ def test_first_runs_are_no_evidence():
 def test_nothing_that_is_evidence_chooses_the_table():
     """Other rows of the runs behind the first quarter, and the same runs and dates: the same table and options."""
     frame = pumps()
-    found = pl.start(frame, first=15, run="Equipment", step="Datum")
+    found = pl.start(frame, pl.LogFormat(columns={"episode": "Equipment", "step": "Datum"}), first=15)
     first = {*_first_runs(frame, 15)}
     changed = frame.copy()
     is_other = ~changed.Equipment.isin(first)
     changed.loc[is_other, "Zustand"] = np.where(np.arange(is_other.sum()) % 2, "kaputt", "neu")
     changed.loc[is_other, "Kosten"] = "9.999,00"
-    again = pl.start(changed, first=15, run="Equipment", step="Datum")
+    again = pl.start(changed, pl.LogFormat(columns={"episode": "Equipment", "step": "Datum"}), first=15)
     assert again.to_toml("") == found.to_toml("")
     assert again.model.graph.fingerprint == found.model.graph.fingerprint
 
@@ -95,9 +100,9 @@ def test_numbers_get_bins_whose_edges_are_written():
     frame = pd.DataFrame({"run": np.repeat(np.arange(80), 40), "t": np.tile(np.arange(40), 80), "level": level})
     frame.loc[frame.t == 0, "level"] = 100.0
     found = pl.start(frame)
-    assert found.states["level"].startswith("case when level < ")
-    assert found.states["level"].count(" then ") == 4
-    assert found.actions == "'go'"
+    assert found.format.states["level"].startswith("case when level < ")
+    assert found.format.states["level"].count(" then ") == 4
+    assert found.format.actions == "'go'"
     assert facts(found, "action") == [
         "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
     ]
@@ -110,11 +115,11 @@ def test_a_state_that_is_forgotten_at_once_is_taken_if_nothing_else_is_one():
     frame = pd.DataFrame({"run": np.repeat(np.arange(60), 10), "t": np.tile(np.arange(10), 60)})
     frame["x"], frame["action"] = rng.integers(0, 3, 600), rng.choice(["l", "r"], 600)
     found = pl.start(frame, initial={"x": 0})
-    assert found.states == {"x": "x"}
+    assert found.format.states == {"x": "x"}
     said = "x: what it is now says nothing about what it is next, but nothing else looks like a state"
     assert facts(found, "odd") == [said]
     kept = pl.start(frame.assign(y=np.repeat(rng.integers(0, 2, 120), 5)), initial={"y": 0})
-    assert (kept.states, facts(kept, "odd")) == ({"y": "y"}, [])
+    assert (kept.format.states, facts(kept, "odd")) == ({"y": "y"}, [])
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -217,10 +222,12 @@ def visits(n=200):
 
 def test_an_end_that_is_given_says_which_last_rows_are_ends():
     found = pl.start(visits(), end='status="cured"|status="left"')
-    assert found.censoring is None
+    assert found.format.censoring is None
     assert facts(found, "end") == ['status="cured"|status="left"']
     assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
-    assert pl.start(visits(), end='status="cured"').censoring == "unrelated"  # for all that is known, some just stop
+    assert (
+        pl.start(visits(), end='status="cured"').format.censoring == "unrelated"
+    )  # for all that is known, some just stop
     with pytest.raises(pl.ModelError, match=r'status is "curd" in no state \(did you mean cured\?\)'):
         pl.start(visits(), end='status="curd"')
     with pytest.raises(pl.DataError, match="no first run ever reaches such a state"):
@@ -232,13 +239,13 @@ def test_where_runs_of_one_length_stop_is_no_end():
     rows = [(run, t, ["new", "old", "torn"][t] if run % 2 else "new", "use") for run in range(80) for t in range(3)]
     frame = pd.DataFrame(rows, columns=["run", "t", "state", "action"])
     found = pl.start(frame)
-    assert (found.end, found.censoring) == ("", "unrelated")
+    assert (found.end, found.format.censoring) == ("", "unrelated")
     longer = pd.concat([frame, pd.DataFrame([(0, 3, "new", "use")], columns=frame.columns)])
     assert pl.start(longer).end == 'state="torn"'
 
 
 def test_rows_that_are_all_there_twice_are_read_once():
-    found = pl.start(pd.concat([pumps(), pumps()]), run="", first=15)
+    found = pl.start(pd.concat([pumps(), pumps()]), first=15)
     assert facts(found, "odd") == ["450 exact duplicates, counted once"]
     assert found.within == pl.start(pumps(), first=15).within
 
@@ -251,7 +258,7 @@ def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
     both = "'\"labour cost\" + parts_cost'"
     assert said == [f"labour cost and parts_cost may be costs: say --cost {both}"]
     found = pl.start(frame, cost='"labour cost" + parts_cost', **begins)
-    assert {*found.states} == {"state"}
+    assert {*found.format.states} == {"state"}
     assert found.model.rewards["cost"].choice == pytest.approx([4.5, 4.5], abs=0.6)
     with pytest.raises(pl.DataError, match="the log has no such column"):
         pl.start(frame, cost="costs")
@@ -262,7 +269,7 @@ def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
 def test_rows_with_their_next_state_are_not_cut_off():
     rows = [(run, t, (run + t) % 2, "go", (run + t + 1) % 2) for run in range(40) for t in range(6)]
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "x", "action", "next_x"]), initial={"x": 1})
-    assert (found.censoring, facts(found, "form")) == (None, ["each row has the next state, in next_x"])
+    assert (found.format.censoring, facts(found, "form")) == (None, ["each row has the next state, in next_x"])
 
 
 def test_a_comparison_with_an_order_is_written_down_and_reported(tmp_path, monkeypatch):
@@ -444,7 +451,7 @@ def test_files_as_people_have_them_are_read(tmp_path):
     plain = frame.to_csv()
     (tmp_path / "twice.csv").write_text(plain + plain.replace("\n", "\n9").replace("\n9", "\n"), encoding="utf-8")
     found = pl.start(tmp_path / "twice.csv")
-    assert found.columns == {"episode": "patient", "step": "t"}
+    assert found.format.columns == {"episode": "patient", "step": "t"}
     odd = facts(found, "odd")
     assert "1 line repeats the names of the columns, left out" in odd
     assert "state: NA (6) taken as missing" in odd
@@ -478,7 +485,7 @@ def test_ends_are_those_of_a_flag_and_the_last_reward_counts():
     log = pd.DataFrame(rows, columns=["episode", "t", "obs", "action", "reward", "next_obs"])
     log = log[(log.episode > 0) | (log.t < 3)].assign(prob=0.5, truncated=False)
     found = pl.start(log.assign(terminated=log.next_obs.isin([5, 7])), reward="reward")
-    assert (found.states, found.end) == ({"obs": "obs"}, "obs=5 | obs=7")
+    assert (found.format.states, found.end) == ({"obs": "obs"}, "obs=5 | obs=7")
     assert found.model.rewards["reward"].choice.max() == pytest.approx(log[log.episode < 100].reward.sum() / 99)
     cut = log.assign(terminated=log.next_obs == 7, truncated=log.next_obs == 5)
     assert pl.start(cut, reward="reward").end == "obs=7"
@@ -499,8 +506,11 @@ def test_a_column_is_quoted_where_sql_would_read_its_name_otherwise(name):
 
 def test_the_step_of_a_row_may_be_part_of_the_state():
     rows = [(unit, month, "ok" if month < 2 or unit % 3 else "bad") for unit in range(60) for month in range(3)]
-    found = pl.start(pd.DataFrame(rows, columns=["unit", "month", "status"]), states=["status", "month"])
-    assert (dict(found.states), found.columns["step"]) == ({"status": "status", "month": "month"}, "month")
+    found = pl.start(pd.DataFrame(rows, columns=["unit", "month", "status"]), pl.LogFormat(states=["status", "month"]))
+    assert (dict(found.format.states), found.format.columns["step"]) == (
+        {"status": "status", "month": "month"},
+        "month",
+    )
 
 
 def test_names_of_ends_may_have_apostrophes_and_other_marks_are_refused():

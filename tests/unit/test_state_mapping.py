@@ -231,7 +231,7 @@ def test_a_mapped_log_is_counted_as_a_slow_recount_of_its_mapped_rows(source, fo
     frame.to_parquet(tmp_path / "log.parquet")
     log = {"pandas": frame, "Polars": polars.from_arrow(table), "PyArrow": table, "Parquet": tmp_path / "log.parquet",
            "CSV": tmp_path / "log.csv"}[source]  # fmt: skip
-    read = read_log(LAMP, log, states=PLACES, form=form, on_unmatched="report")
+    read = read_log(LAMP, log, pl.LogFormat(states=PLACES, form=form), on_unmatched="report")
     assert np.array_equal(read.counts.counts, counts)
     assert {kind: n for kind, n in read.report.rows.items() if n} == kinds
 
@@ -239,11 +239,11 @@ def test_a_mapped_log_is_counted_as_a_slow_recount_of_its_mapped_rows(source, fo
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 def test_the_printed_query_maps_states_as_read_log_does(form):
     table = pyarrow.Table.from_pylist(measured(runs(LAMP, {"p": 0.6}, 40)[0][form]))
-    query = counts_query(LAMP, table="measured", dialect="duckdb", form=form, states=PLACES)
+    query = counts_query(LAMP, pl.LogFormat(states=PLACES, form=form), table="measured", dialect="duckdb")
     with duckdb.connect() as connection:
         connection.register("measured", table)
         counted = connection.sql(query).to_arrow_table()
-    direct = read_log(LAMP, table, form=form, states=PLACES, on_unmatched="report")
+    direct = read_log(LAMP, table, pl.LogFormat(states=PLACES, form=form), on_unmatched="report")
     assert read_log(LAMP, counted, on_unmatched="report").report.rows == direct.report.rows
 
 
@@ -251,7 +251,9 @@ def test_values_outside_of_bins_contradict_the_model_and_are_named():
     frame = pd.DataFrame({"m": [1.0, 5.0, 7.5, 99.0, None], "lit": False, "mode": "rest", "action": "rest",
                           "next_m": 1.0, "next_lit": False, "next_mode": "rest"})  # fmt: skip
     columns = {"place_x": "m", "next_place_x": "next_m"}
-    log = read_log(LAMP, frame, states={"place_x": [0, 2.5, 5, 7.5]}, columns=columns, on_unmatched="report")
+    log = read_log(
+        LAMP, frame, pl.LogFormat(columns=columns, states={"place_x": [0, 2.5, 5, 7.5]}), on_unmatched="report"
+    )
     assert str(log) == (
         "5 rows of transitions: 1 matched, 4 rejected\n"
         "  unknown state: 3 rows; (place_x=2, lit=false, mode=rest) (2×), "
@@ -267,7 +269,7 @@ def test_actions_may_be_mapped_too():
     rows, counts = runs(LAMP, {"p": 0.6}, 20)
     frame = pd.DataFrame(rows["transitions"])
     frame["thrust"] = np.where(frame.pop("action") == "go", 2.0, 0.0)
-    log = read_log(LAMP, frame, actions="case when thrust > 1 then 'go' else 'rest' end")
+    log = read_log(LAMP, frame, pl.LogFormat(actions="case when thrust > 1 then 'go' else 'rest' end"))
     assert np.array_equal(log.counts.counts, counts)
 
 
@@ -277,13 +279,13 @@ def test_a_column_that_no_step_changes_may_stand_for_itself():
     frame["east"], frame["next_east"] = frame.pop("place_x") + 100, frame.pop("next_place_x") + 100
     states = {"place_x": "east - origin"}
     with pytest.raises(pl.DataError) as error:
-        read_log(LAMP, frame, states=states)
+        read_log(LAMP, frame, pl.LogFormat(states=states))
     assert str(error.value) == (
         "the log looks like transitions, but it lacks next_origin; its columns are lit, mode, action, "
         "next_lit, next_mode, origin, east, next_east: say which they are with columns={…}, or give form=…; the next "
         "state is made of next_origin (if a step never changes origin, say columns={'next_origin': 'origin'})"
     )
-    log = read_log(LAMP, frame, states=states, columns={"next_origin": "origin"})
+    log = read_log(LAMP, frame, pl.LogFormat(columns={"next_origin": "origin"}, states=states))
     assert np.array_equal(log.counts.counts, counts)
 
 
@@ -293,8 +295,7 @@ def test_columns_alone_and_bins_need_no_sqlglot(monkeypatch):
     log = read_log(
         LAMP,
         pd.DataFrame(rows["transitions"]),
-        states={"lit": "lit", "place_x": [0, 1, 2, 3, 4, 5]},
-        actions='"action"',
+        pl.LogFormat(states={"lit": "lit", "place_x": [0, 1, 2, 3, 4, 5]}, actions='"action"'),
     )
     assert log.counts.visits.sum() == counts.sum()
     with pytest.raises(ImportError):
@@ -312,10 +313,12 @@ TOO_LARGE = {
 
 
 def test_a_text_that_is_no_expression_is_refused_with_its_place():
-    refused("logs:expressions", lambda text: read_log(LAMP, FRAME, states={"place_x": text}), pl.DataError)
+    refused(
+        "logs:expressions", lambda text: read_log(LAMP, FRAME, pl.LogFormat(states={"place_x": text})), pl.DataError
+    )
     for text, message in TOO_LARGE.items():
         with pytest.raises(pl.DataError) as error:
-            read_log(LAMP, FRAME, states={"place_x": text})
+            read_log(LAMP, FRAME, pl.LogFormat(states={"place_x": text}))
         assert str(error.value) == f"states={{'place_x': {text!r}}}: {message}"
 
 

@@ -114,7 +114,9 @@ def test_bets_on_a_policy_against_itself_say_nothing_of_another_one():
 def left(n=2000):
     """Return a table that runs leave with a probability of a quarter, and win otherwise, with data."""
     early = pd.DataFrame({"x": [0], "action": ["go"], "next_x": [1]})
-    model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 1, labels={"goal": lambda s: s.x == 1})
+    model = model_from_log(
+        early, pl.LogFormat(states="x"), initial=0, ends=lambda s: s.x == 1, labels={"goal": lambda s: s.x == 1}
+    )
     seen = pd.DataFrame({"x": 0, "action": "go", "next_x": [1, 1, 1, 7] * n})
     return model, pl.read_log(model, seen, order="time").counts
 

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 from command_line import plumdp
+from in_format import in_format
 from log_models import LAMP, runs
 
 import plumdp as pl
@@ -77,7 +78,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_each_certificate_says_what_narrows_its_bounds(case):
     log, said, asked, expected = CASES[case]
-    certificate = pl.certify(LAMP, pl.read_log(LAMP, log, **said), ASKED, confidence=0.9, **asked)
+    certificate = pl.certify(LAMP, pl.read_log(LAMP, log, **in_format(**said)), ASKED, confidence=0.9, **asked)
     assert certificate.how.to_narrow == f"to get narrower bounds: {expected}"
     assert ("to narrow it", expected) in certificate.page().facts
     assert certificate.to_dict()["narrower"] == expected

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from in_format import in_format
 
 import plumdp as pl
 from plumdp.data.units import read_units
@@ -77,10 +78,10 @@ LOGS = {
 @pytest.mark.parametrize("name", LOGS)
 def test_counts_by_unit_are_those_of_the_rows_of_each_unit_alone(name):
     frame, options = LOGS[name]
-    found = dict(read_units(MODEL, frame, "unit", **options))
+    found = dict(read_units(MODEL, frame, "unit", **in_format(**options)))
     assert list(found) == [f"pump-{i}" for i in range(5)]
     for unit, rows in frame.groupby("unit"):
-        alone = pl.read_log(MODEL, rows.reset_index(drop=True), **options).counts
+        alone = pl.read_log(MODEL, rows.reset_index(drop=True), **in_format(**options)).counts
         assert found[unit].counts.fingerprint == alone.fingerprint
         assert found[unit].counts.no_contexts == alone.no_contexts
         assert found[unit].report.rows == alone.report.rows

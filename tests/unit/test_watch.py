@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
+from in_format import in_format
 from row_models import row_model
 
 import plumdp as pl
@@ -80,7 +81,7 @@ def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
     fast = logs(tmp_path, [0.1] * 3)
     certificate = pl.certify(MODEL, day(1, 0.1, 2000), GOOD, policy=fast)
     limits = {
-        name: {kind: limit for kind, (_, limit) in pl.watch(MODEL, source, **options).evidence.items()}
+        name: {kind: limit for kind, (_, limit) in pl.watch(MODEL, source, **in_format(**options)).evidence.items()}
         for name, source, options in (
             ("learned", days(2), {}),
             ("known", days(2), {"reference": {"fault": 0.1}}),
@@ -209,7 +210,7 @@ def test_two_files_of_one_day_are_refused(tmp_path):
 
 def kept(folder, *args, **options):
     file = folder / "press.watch"
-    return pl.watch(MODEL, *args, state=file, **options), file.read_text("utf-8")
+    return pl.watch(MODEL, *args, state=file, **in_format(**options)), file.read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -258,16 +259,16 @@ def test_certificates_about_now_look_at_memory_and_at_known_columns(tmp_path):
         days[f"day {number}"] = pandas.DataFrame(rows)
     columns = {"episode": "unit", "action": "do"}
     how = {"columns": columns, "censoring": "unrelated", "on_unmatched": "report"}
-    at_once = pl.watch(model, days, asked, known=["type"], **how)
+    at_once = pl.watch(model, days, asked, **in_format(known=["type"], **how))
     half = dict([*days.items()][:20])
     state = tmp_path / "state"
     for parts in (half, days):
-        found = pl.watch(model, parts, asked, known=["type"], state=state, **how)
+        found = pl.watch(model, parts, asked, state=state, **in_format(known=["type"], **how))
     assert str(found.now) == str(at_once.now)
     assert found.now.status == "model rejected"
     assert "type" in str(found.now)
     rows = pandas.concat([each.assign(unit=each.unit + 12 * i) for i, each in enumerate(days.values())])
-    whole = pl.read_log(model, rows, known=["type"], pilot=False, **how).counts
+    whole = pl.read_log(model, rows, pilot=False, **in_format(known=["type"], **how)).counts
     told = {(each.kind, each.name): each for each in contexts_of(found.state.stream.parts)}
     assert {*told} == {(each.kind, each.name) for each in whole.contexts}
     for each in whole.contexts:
@@ -277,7 +278,7 @@ def test_certificates_about_now_look_at_memory_and_at_known_columns(tmp_path):
             there = (same.value == order[value]) & (same.transition == transition)
             assert same.count[there].tolist() == [count]
     with pytest.raises(pl.DataError, match="with other options"):
-        pl.watch(model, days, asked, state=state, **how)
+        pl.watch(model, days, asked, state=state, **in_format(**how))
 
 
 def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
@@ -304,7 +305,7 @@ def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
 )
 def test_what_cannot_be_meant_is_refused(options, words):
     with pytest.raises((pl.DataError, pl.ModelError), match=words):
-        pl.watch(MODEL, days(2), **options)
+        pl.watch(MODEL, days(2), **in_format(**options))
     with pytest.raises(pl.DataError, match="parts are one file, frame or counts each"):
         pl.watch(MODEL, day(1, 0.1))
 

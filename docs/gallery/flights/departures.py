@@ -13,8 +13,10 @@ def read_in_order(model: Any, legs: Any) -> Any:
     return plumdp.read_log(
         model,
         ordered.dropna(subset="known").sort_values("known"),
-        columns={"late": "delay", "next_late": "next_delay"},
-        states={"late": [-60, 15, 60, 1440], "suspect": "distance < 0"},
-        actions="case when distance < 1000 then 'short' else 'long' end",
+        plumdp.LogFormat(
+            columns={"late": "delay", "next_late": "next_delay"},
+            states={"late": [-60, 15, 60, 1440], "suspect": "distance < 0"},
+            actions="case when distance < 1000 then 'short' else 'long' end",
+        ),
         order="time",
     )

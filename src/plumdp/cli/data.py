@@ -12,13 +12,12 @@ from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import EXIT_CODES, Dialect, Form, NoBets, Status
 from plumdp.cli.errors import FILE, command_line
-from plumdp.cli.inputs import begins_of, load_model, memory_of, n_first, read_data
-from plumdp.cli.options import Options
+from plumdp.cli.inputs import begins_of, format_of, load_model, memory_of, n_first, read_data
+from plumdp.cli.options import OF_FORMAT, Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.results import grid, print_json, standard_output
 from plumdp.cli.sources import load_policy
 from plumdp.cli.texts import TEXT
-from plumdp.data.columns import named
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
 
@@ -107,16 +106,11 @@ def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
         raise DataError(f"--sql {dialect}: the query does not make what states remember; leave out --remember")
     return plumdp.data.counts_query(
         model,
+        replace(format_of(given), form="trajectories" if given.form == "trajectories" else "transitions"),
         table=given.data[0],
         dialect=dialect,
-        form="trajectories" if given.form == "trajectories" else "transitions",
-        columns=given.column,
-        states=given.state,
-        actions=given.action,
         sampling=given.sampling or "adaptive",
         order=given.order,
-        steps=given.steps,
-        known=given.known,
     )
 
 
@@ -155,16 +149,10 @@ def start(given: Options) -> int:
     target = Path(FILE)
     require_new(target, force=given.force)
     require_output(given)
-    if isinstance(given.action, dict | list):
-        raise DataError("--action: name a column, or give an expression")
-    said: dict[str, Any] = {
-        name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember", "known")
-    }
+    said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember")}
     said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
     said |= {"first": n_first(given) or None, **given.text}
-    columns = named(given.column)
-    said |= {"run": columns.get("episode", ""), "step": columns.get("step", "")}
-    found = plumdp.start(given.model, states=given.state, action=given.action or "", **said)
+    found = plumdp.start(given.model, format_of(given), **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
     rows = number_of(graph.n_choices - n_more, "row")
     size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"
@@ -182,15 +170,11 @@ def start(given: Options) -> int:
         replace(
             given,
             property=[found.objective],
-            column=found.columns,
-            state=dict(found.states),
-            action=found.actions,
+            **{option: getattr(found.format, name) for name, option in OF_FORMAT.items()},
             table=found.table,
             remember=found.remember or "",
             text={name: getattr(text, name) for name in TEXT if getattr(text, name)},
             keep_going=True,
-            steps=found.steps,
-            censoring=found.censoring,
             sampling=found.sampling,
             run_cap=found.run_cap or None,
         )

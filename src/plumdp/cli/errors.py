@@ -110,7 +110,6 @@ _NAMES = {
     "rng": "seed",
 }
 _NAMES |= {"return_range": "range", "table": "DATA", "gaps": "censoring"}
-_NAMES |= {"run": "column episode", "step": "column step"}
 _NAMES |= {name: f"table {name}" for name in ("first", "end", "closed", "initial")}
 _NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
 _PHRASES = {  # what Python says, and what the command line has in its place

@@ -16,7 +16,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.progress import tell
 from plumdp.base.vocabulary import Remembered, Sampling, Sets
 from plumdp.cli.errors import FILE, is_shared, where_given
-from plumdp.cli.options import OPTIONS, Options
+from plumdp.cli.options import OF_FORMAT, OPTIONS, Options
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
 from plumdp.data.columns import named
@@ -184,13 +184,13 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
                 _refuse(name, files[0])
         return _claiming(given.sampling, files, _added(model, files))
     tell("reading the data")
-    how = how_read(given) | how_counted(given)
-    return plumdp.read_log(model, log_of(given, files), **how, rejected=given.rejected).capped(given.run_cap)
+    log, how = log_of(given, files), how_counted(given)
+    return plumdp.read_log(model, log, format_of(given), **how, rejected=given.rejected).capped(given.run_cap)
 
 
-def how_read(given: Options) -> dict[str, Any]:
-    """Return the options for reading a log, in the words of ``read_log`` and ``read_whole_runs``."""
-    return {"columns": given.column, "states": given.state, "actions": given.action, "form": given.form}
+def format_of(given: Options) -> plumdp.LogFormat:
+    """Return how the rows of a log are read."""
+    return plumdp.LogFormat(**{name: getattr(given, option) for name, option in OF_FORMAT.items()})
 
 
 def how_counted(given: Options) -> dict[str, Any]:
@@ -200,9 +200,6 @@ def how_counted(given: Options) -> dict[str, Any]:
         "order": given.order,
         "expected": given.expected,
         "on_unmatched": "report" if given.keep_going else "error",
-        "censoring": given.censoring,
-        "steps": given.steps,
-        "known": given.known,
     }
 
 
@@ -211,8 +208,8 @@ def read_units(given: Options, model: ParametricMDP) -> UnitLogs:
     from plumdp.data import units
     from plumdp.data.duckdb_tables import find_files
 
-    how = how_read(given) | how_counted(given)
-    return units.read_units(model, log_of(given, find_files(_data_of(given))), given.by, **how)
+    log = log_of(given, find_files(_data_of(given)))
+    return units.read_units(model, log, given.by, format_of(given), **how_counted(given))
 
 
 @contextmanager
@@ -245,9 +242,8 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
-    how = how_read(given) | {"expected": given.expected, "steps": given.steps, "censoring": given.censoring}
-    runs = plumdp.data.read_whole_runs(model, log_of(given, files), **how).of(*policy_names(*policies))
-    return replace(runs, cap=given.run_cap)
+    runs = plumdp.data.read_whole_runs(model, log_of(given, files), format_of(given), expected=given.expected)
+    return replace(runs.of(*policy_names(*policies)), cap=given.run_cap)
 
 
 def _names_arms(given: Options, model: ParametricMDP) -> bool:
@@ -284,7 +280,7 @@ def table_of(given: Options) -> ParametricMDP:
     reward = ("cost", given.cost) if given.cost else ("reward", given.reward)
     raw = raw_of(given, [given.model])
     end, is_closed = made.get("end", ""), whole(made.get("closed", "")) == 1
-    table = Start(raw, given.column, given.state, given.action, n_first(given), initial, end, given.goal, reward)
+    table = Start(raw, format_of(given), n_first(given), initial, end, given.goal, reward)
     return replace(table, closed=is_closed, remember=memory_of(given)).model
 
 
@@ -341,7 +337,7 @@ def log_of(given: Options, files: Sequence[str]) -> RawLog:
         )
     how: Any = {} if first == read else {"of": table}
     earned = given.cost or given.reward
-    how |= {} if is_price_list(earned, given.state, given.action) else {"means": earned}
+    how |= {} if is_price_list(earned, format_of(given)) else {"means": earned}
     return raw.others(n_first(given), run=run, step=step, **how)
 
 

@@ -274,6 +274,8 @@ def _kind(value: Any, entry: Parameter) -> Any:
     return str | None if entry.parse is not None else value
 
 
+OF_FORMAT = {"columns": "column", "states": "state", "actions": "action"}  # fields of ``LogFormat``, and their options
+OF_FORMAT |= {name: name for name in ("form", "steps", "censoring", "known")}
 _TYPES = get_type_hints(Options)
 OPTIONS: Mapping[str, Parameter] = {
     each.name: each.metadata["option"]._replace(kind=_kind(_TYPES[each.name], each.metadata["option"]))

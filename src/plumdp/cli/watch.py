@@ -13,7 +13,7 @@ import plumdp
 from plumdp.base.edge import write_whole
 from plumdp.base.errors import DataError
 from plumdp.cli.errors import is_shared
-from plumdp.cli.inputs import how_read, load_model, load_objective, log_of, map_of
+from plumdp.cli.inputs import format_of, load_model, load_objective, log_of, map_of
 from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
 
@@ -84,14 +84,12 @@ def _how_watched(given: Options) -> dict[str, Any]:
 
     What a file of defaults says for all commands of runs that were censored is not about parts that are missing.
     """
-    return how_read(given) | {
+    return {
+        "format": format_of(given),
         "quiet": given.quiet,
         "state": given.checkpoint,
         "reference": {name: float(value) for name, value in given.at.items()} or None,
         "gaps": None if is_shared("censoring") or given.censoring is None else "unrelated",
-        "censoring": given.censoring,
-        "steps": given.steps,
-        "known": given.known,
         "return_range": given.range,
         "on_unmatched": "report" if given.keep_going else "error",
     }

@@ -9,6 +9,7 @@ from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import AFTER, EPISODE, LogForm
+from plumdp.data.log_format import LogFormat
 from plumdp.data.mapping_language import MappingTerm, column, text
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
@@ -41,14 +42,14 @@ N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, an
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
 
-def named(columns: Mapping[str, str] | None, variables: Container[str] = ()) -> dict[str, str]:
+def named(columns: Mapping[str, str], variables: Container[str] = ()) -> dict[str, str]:
     """Return columns by their names here: the run of a row is its episode, unless that is a state variable.
 
     >>> named({"run": "case", "arm": "drug"})
     {'episode': 'case', 'arm': 'drug'}
     """
     is_run = "run" not in variables
-    return {EPISODE if name == "run" and is_run else name: there for name, there in (columns or {}).items()}
+    return {EPISODE if name == "run" and is_run else name: there for name, there in columns.items()}
 
 
 def state_column(variable: str) -> str:
@@ -124,8 +125,7 @@ def found_in(source: Source, names: Mapping[str, str]) -> Source:
 def find_columns(
     graph: Graph,
     available: Sequence[str],
-    columns: Mapping[str, str] | None,
-    form: LogForm | None,
+    format: LogFormat,
     mapping: StateMapping,
     rewards: Rewards | None = None,
     *,
@@ -139,9 +139,7 @@ def find_columns(
     """
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
-    if form is not None and form not in get_args(LogForm):
-        raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(LogForm)))}")
-    columns = named(columns, graph.states)
+    columns, form = named(format.columns, graph.states), format.form
     columns = {name: column for name, column in columns.items() if name not in columns_of_runs(graph, columns)}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
@@ -258,19 +256,17 @@ def _pilot_columns(graph: Graph, available: Sequence[str], columns: Mapping[str,
     return located if is_own and len(located) == 1 + len(FIRST_COUNTS) else {}
 
 
-def without_actions(
-    graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None, mapping: StateMapping
-) -> StateMapping:
+def without_actions(graph: Graph, available: Sequence[str], format: LogFormat, mapping: StateMapping) -> StateMapping:
     """Return the mapping for a log that need not name actions, as no state of the model has two, and does not."""
     is_chain = graph.is_chain and mapping.names_no_action
-    if not is_chain or _located([ACTION], available, columns or {})[ACTION] is not None:
+    if not is_chain or _located([ACTION], available, format.columns)[ACTION] is not None:
         return mapping
     return replace(mapping, action=MappingTerm(text(ONLY_ACTION), "text"))
 
 
-def find_runs(graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
+def find_runs(graph: Graph, available: Sequence[str], format: LogFormat) -> str | None:
     """Return which column of a log names the run of a row, if there is one; logs of transitions may have it too."""
-    return _located([EPISODE], available, named(columns, graph.states))[EPISODE]
+    return _located([EPISODE], available, named(format.columns, graph.states))[EPISODE]
 
 
 def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:

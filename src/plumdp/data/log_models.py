@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import LogForm
 from plumdp.data.columns import (
     ACTION,
     PLACE,
@@ -25,8 +24,9 @@ from plumdp.data.columns import (
     state_columns,
 )
 from plumdp.data.duckdb_engine import Block
+from plumdp.data.log_format import LogFormat
 from plumdp.data.mapping_language import OUTSIDE, parse_mapping
-from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.mappings import StateMapping, read_mapping
 from plumdp.data.open_logs import files_of, open_log
 from plumdp.data.remembering import Remembering, spread
 from plumdp.data.steps import LogSteps
@@ -43,12 +43,9 @@ _STEPS = ("step", "apart")  # places of rows whose next state is that of the nex
 @working("reading the log")
 def model_from_log(
     source: Any,
+    format: LogFormat,
     *,
-    states: str | Sequence[str] | StateMaps,
     initial: Any,
-    actions: Actions | None = None,
-    columns: Mapping[str, str] | None = None,
-    form: LogForm | None = None,
     ends: Callable[[State], BoolArray] | None = None,
     labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
@@ -67,14 +64,11 @@ def model_from_log(
     ----------
     source
         Files or a data frame, as in ``read_log``; after ``RawLog.remember``, states have one more variable.
-    states
-        The columns that make up a state, or expressions and bins by variable, as in ``read_log``.
+    format
+        How rows are read, as in ``read_log``: its states name the columns that make up a state, or have expressions and
+        bins by variable. Without actions, these are called what they are in the log.
     initial
         The state in which runs start: a value, or a mapping of them by variable.
-    actions
-        As in ``read_log``. Without it, actions are called what they are in the log.
-    columns, form
-        As in ``read_log``.
     ends
         A function of all states at once: where nothing happens any more. Other states in which the log has no action
         lead elsewhere.
@@ -98,20 +92,20 @@ def model_from_log(
     Examples
     --------
     >>> import pandas as pd
+    >>> from plumdp import LogFormat
     >>> from plumdp.data import model_from_log
     >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
-    >>> model = model_from_log(log, states="x", initial=0, ends=lambda s: s.x == 2, labels={"goal": lambda s: s.x == 2})
+    >>> model = model_from_log(log, LogFormat(states="x"), initial=0, ends=lambda s: s.x == 2)
     >>> model, model.labels["out_of_table"].sum()
     (ParametricMDP(6 states, 10 transitions, 3 unknown rows), np.int64(1))
     """
     refuse_reserved(labels or ())
     between = _between(out_of_table or {}, {*(rewards or {}), *(choice_rewards or {})})
     raw, files = files_of(source)
-    maps = states if isinstance(states, Mapping) else None
-    skeleton = _skeleton(states, actions, raw.memory)
-    mapping = read_mapping(skeleton, maps, actions)
+    skeleton = _skeleton(format, raw.memory)
+    mapping = read_mapping(skeleton, format)
     with open_log(raw, files) as log:
-        form, found = find_columns(skeleton, log.columns, columns, form, mapping)
+        form, found = find_columns(skeleton, log.columns, format, mapping)
         used = source_columns(found.values())
         steps = LogSteps(log.keep(used, is_read_again=STEP in found), skeleton, form, found).arranged(is_followed=False)
         rows = _joined(steps.count(), [*state_columns(skeleton), ACTION, *next_columns(skeleton)])
@@ -145,18 +139,15 @@ def _between(given: Mapping[str, tuple[float, float]], names: set[str]) -> dict[
     return found
 
 
-def _skeleton(
-    states: str | Sequence[str] | StateMaps, actions: Actions | None, memory: Remembering | None = None
-) -> Graph:
+def _skeleton(format: LogFormat, memory: Remembering | None) -> Graph:
     """Return a graph without states, which has the variables that are asked for, and the actions that are named."""
-    names = [states] if isinstance(states, str) else [*states] if isinstance(states, list | tuple | Mapping) else []
-    if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
-        raise DataError(Option("states", states), ": name the columns that make up a state, such as ['x', 'y']")
+    names, terms, actions = format.variables, format.terms, format.actions
+    if not names:
+        raise DataError(Option("states", ()), ": name the columns that make up a state, such as ['x', 'y']")
     if memory is not None:
         if memory.variable in names:
             raise DataError(Option("remember", memory.what), f": the state has a variable {memory.variable} already")
         names.append(memory.variable)
-    terms = states if isinstance(states, Mapping) else {}
     is_text = {name: isinstance(text, str) and _kind(name, text) == "text" for name, text in terms.items()}
     columns = {name: np.empty(0, dtype=np.str_ if is_text.get(name) else np.int32) for name in names}
     named = (

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import Censoring, LogForm, NoBets, Order, Steps
+from plumdp.base.vocabulary import Censoring, NoBets, Order
 from plumdp.data.columns import (
     FIRST_COUNTS,
     KNOWN,
@@ -39,6 +39,7 @@ from plumdp.data.frames import SPARK
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log import Log
 from plumdp.data.log_contexts import contexts_of_log
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
@@ -47,10 +48,10 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.mappings import Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.mappings import StateMapping, read_mapping
 from plumdp.data.observations import HINTS, PartialObservations, observations_in, require_differences
 from plumdp.data.open_logs import files_of, no_units, open_log, others_of
-from plumdp.data.periods import in_periods, is_period, steps_of
+from plumdp.data.periods import in_periods, is_period
 from plumdp.data.raw_logs import RawLog
 from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
@@ -80,20 +81,14 @@ _ENDLESS = 1 << 62  # rows, where it need not be known how many there are
 def read_log(
     model: ParametricMDP,
     source: Any,
+    format: LogFormat = AS_NAMED,
     *,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
-    form: LogForm | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
     expected: float | None = None,
     pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
-    censoring: Censoring | None = None,
-    steps: Steps | None = None,
     rejected: str | Path | None = None,
-    known: Sequence[str] = (),
 ) -> Log:
     """Return the counts of the model's transitions in a log, and a report of what became of each row.
 
@@ -107,19 +102,8 @@ def read_log(
         Parquet, CSV or JSON files (a path, folder, pattern or list of them), or a data frame of pandas, Polars,
         PyArrow, PySpark or DuckDB, or what hands rows over as Arrow in batches (readers, datasets, scans). Files take
         up to 1 GB of memory, whatever their size; more is put on disk.
-    columns
-        What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
-        state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` instead of the next
-        state, and a last row without an action; "counts" are transitions with their number ``n``. What is said of whole
-        runs, ``arm``, ``chance`` and ``task``, is for ``read_whole_runs``.
-    states
-        State variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an
-        expression, or bins. They are part of the model: decide on them before you look at the data.
-    actions
-        An expression that gives the names of actions, a table from what the log calls them, or a list of the actions 0,
-        1, 2 and so on.
-    form
-        "transitions", "trajectories" or "counts"; by default, found from the columns.
+    format
+        How rows are read: which columns are which, what states and actions are made of, what steps show.
     sampling
         "adaptive" is valid whoever chose the actions and the end. "trajectories" claims that the number of runs was
         fixed beforehand, under one policy; "independent", that the number of samples of each choice was.
@@ -134,18 +118,8 @@ def read_log(
     on_unmatched
         "error" refuses rows that do not fit the model, "report" counts the others. Rows that are impossible in the
         model contradict it, so that nothing is certified; others are left out, and the certificate says so.
-    censoring
-        "unrelated" vouches that runs were censored for reasons that have nothing to do with their last outcome;
-        "independent", nor with anything else in them, so that whole runs make a life table.
-    steps
-        "consecutive" if steps grow by one, "ordered" if they only order rows and none is missing; "monthly", "weekly",
-        "daily" or "every=30d" for dates with one step in each period.
     rejected
         A .csv or .parquet file to which rejected rows are written, with the reason, the file and the row.
-    known
-        Columns that are known before a run begins, as the site, the type or the arm are, and have at most 8 values: the
-        model test looks whether outcomes depend on them. Not what is known in the end ("ever failed"), although it is
-        the same in all rows of a run: that speaks against right models.
 
     Returns
     -------
@@ -175,19 +149,13 @@ class Reading:
 
     model: ParametricMDP
     source: Any
-    columns: Mapping[str, str] | None = None
-    states: StateMaps | None = None
-    actions: Actions | None = None
-    form: LogForm | None = None
+    format: LogFormat = AS_NAMED
     sampling: Sampling = "adaptive"
     order: Order | None = None
     expected: float | None = None
     pilot: bool = True
     on_unmatched: Literal["error", "report"] = "error"
-    censoring: Censoring | None = None
-    steps: Steps | None = None
     rejected: str | Path | None = None
-    known: Sequence[str] = ()
 
     def read(self) -> Log:
         """Return the counts of all rows, and the report."""
@@ -199,13 +167,10 @@ class Reading:
     @contextmanager
     def begun(self, by: str = "") -> Iterator[tuple[Begun, LogSteps]]:
         """Give what is decided before rows are counted, and the steps of the log, perhaps by unit."""
-        model, columns, order, steps, known = self.model, self.columns, self.order, self.steps, self.known
+        model, format, order, steps, known = self.model, self.format, self.order, self.format.steps, self.format.known
         require_model("read_log", model)
         if self.on_unmatched not in ("error", "report"):
             raise DataError(Option("on_unmatched", self.on_unmatched), ": choose 'error' or 'report'")
-        if self.censoring not in (None, *get_args(Censoring)):
-            problem = ": choose 'unrelated' or 'independent', or leave it out"
-            raise DataError(Option("censoring", self.censoring), problem)
         are_observations = model.counted.gaps is not None
         if are_observations:
             require_differences(steps)
@@ -216,21 +181,21 @@ class Reading:
         with open_log(raw, files) as log:
             if by and by not in log.columns:
                 raise no_units(by, log.columns)
-            given = read_mapping(model.graph, self.states, self.actions)
-            mapping = without_actions(model.graph, log.columns, columns, given)
+            given = read_mapping(model.graph, format)
+            mapping = without_actions(model.graph, log.columns, format, given)
             if are_observations:
                 mapping, model = observations_in(mapping, model), model.counted
             known_rewards = Rewards.of(model)
             about = {"are_observations": are_observations, "have_ends": bool(model.ends)}
-            form, found = find_columns(model.graph, log.columns, columns, self.form, mapping, known_rewards, **about)
-            is_by_period = is_period(steps_of(steps)) and form == "trajectories"
+            form, found = find_columns(model.graph, log.columns, format, mapping, known_rewards, **about)
+            is_by_period = is_period(steps) and form == "trajectories"
             if is_by_period:
                 # two observations in one period are never copies: whether they agree depends on where the step led
                 found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
             labels = [f"{KNOWN}{name}" for name in known] if form == "counts" else [*known]
             sources = known_sources(labels, log.columns, keys(model.graph))
             found |= {f"{KNOWN}{name}": source for name, source in zip(known, sources.values(), strict=True)}
-            runs = find_runs(model.graph, log.columns, columns)
+            runs = find_runs(model.graph, log.columns, format)
             known_order = order_of_counts(order, found) if form == "counts" else order
             has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
             is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
@@ -303,11 +268,11 @@ class Begun:
             self.mapping,
             n_moments=n_moments,
             stages=moments,
-            steps="consecutive" if self.is_by_period else asked.steps,
+            steps="consecutive" if self.is_by_period else asked.format.steps,
             out_of_table=out_of_table_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
             partial=PartialObservations.of(model) if are_observations else None,
-            known=asked.known,
+            known=asked.format.known,
         )
         for block in facts.count(moments):
             tally.add(tally.without_pasts(block))
@@ -320,7 +285,7 @@ class Begun:
             fault, offender = tally.fault
             (row,) = first_rows(relation, [offender], once=tally.has_alike)
             raise fault.refusal(f"{offender.name}{f', {row}' if row else ''}")
-        report = _report(facts, tally, asked.censoring, HINTS if are_observations else {})
+        report = _report(facts, tally, asked.format.censoring, HINTS if are_observations else {})
         if asked.rejected is not None:
             write_rejected(asked.rejected, relation, tally, n=report.rejected)
         if report.rejected and asked.on_unmatched == "error":
@@ -338,10 +303,9 @@ class Begun:
         counted = (first, report, parts, seen.rewards, time, *remembered)
         counts = TransitionCounts(model.graph, read_only(seen.counts), asked.sampling, *counted)
         prespecified = asked.expected if asked.order == "runs" else None  # of other orders it may be rows
-        names = ("columns", "states", "actions", "form", "steps", "on_unmatched", "censoring")
-        how: Any = {name: getattr(asked, name) for name in names}
+        how: Any = {"format": asked.format, "on_unmatched": asked.on_unmatched, "expected": prespecified}
         raw = self.raw.only(relation.by, facts.unit) if facts.unit else self.raw
-        return Log(counts, partial(read_whole_runs, source=raw, **how, expected=prespecified))
+        return Log(counts, partial(read_whole_runs, source=raw, **how))
 
 
 def _unit_of(raw: RawLog) -> str:

@@ -6,20 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.data.log_format import LogFormat
 from plumdp.data.mapping_language import OUTSIDE, MappingTerm, bins, parse_mapping
 from plumdp.model.graph import Graph
 from plumdp.model.values import shown
-
-StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]
-"""For each variable an expression over columns of the log, or the edges of bins."""
-
-Actions: TypeAlias = str | Mapping[str, str] | Sequence[str]
-"""An expression that gives names of actions, a table from what the log calls them, or the actions 0, 1, 2, … ."""
 
 
 @dataclass(frozen=True)
@@ -47,30 +42,27 @@ class StateMapping:
         return str(int(value)) if value == int(value) else str(value)
 
 
-def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None = None) -> StateMapping:
-    """Return the checked mappings of ``states=`` and ``actions=``.
+def read_mapping(graph: Graph, format: LogFormat) -> StateMapping:
+    """Return the checked mappings of states and actions; variables that are named alone are columns themselves.
 
     >>> from plumdp import case_study
     >>> graph = case_study("glider:11,9").model.graph
-    >>> mapping = read_mapping(graph, {"x": "floor(lon / 0.5)", "y": [0, 10, 100]})
+    >>> mapping = read_mapping(graph, LogFormat(states={"x": "floor(lon / 0.5)", "y": [0, 10, 100]}))
     >>> mapping.variables["x"].columns(), mapping.variables["y"].columns()
     (['lon'], ['y'])
     """
-    if states is not None and not isinstance(states, Mapping):
-        example = {"x": "floor(lon / 0.5)"}
-        raise DataError(Option("states", states), f": give an expression or bins for each variable: {example}")
-    variables = {name: _variable(graph, name, given) for name, given in (states or {}).items()}
+    require_kind(format, LogFormat, "how a log is read is said by LogFormat(columns={…}, …)")
+    for name in format.variables:
+        if name not in graph.states:
+            only = f": the model has no state variable of this name, only {', '.join(graph.states)}"
+            raise DataError(Option("states", {name: ...}), only)
+    variables, actions = {name: _variable(graph, name, each) for name, each in format.terms.items()}, format.actions
     if isinstance(actions, Mapping | list | tuple):
         return StateMapping(variables, None, _action_names(graph, actions))
     return StateMapping(variables, None if actions is None else _action(actions))
 
 
 def _variable(graph: Graph, name: str, given: Any) -> MappingTerm:
-    if name not in graph.states:
-        variables = ", ".join(graph.states)
-        raise DataError(
-            Option("states", {name: ...}), f": the model has no state variable of this name, only {variables}"
-        )
     values = graph.states[name]
     is_text = values.dtype.kind == "U"
     if not is_text and len(values) and int(np.abs(values.astype(np.float64)).max()) >= OUTSIDE:

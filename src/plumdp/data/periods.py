@@ -15,14 +15,13 @@ _WORDS = ("consecutive", "ordered", "monthly", "weekly", "daily")
 _EVERY = re.compile(r"every=([1-9][0-9]{0,8})(s|min|h|d|w)")
 
 
-def steps_of(given: Steps | None) -> Steps | None:
-    """Return the checked value of ``steps=``."""
+def require_steps(given: Steps | None) -> None:
+    """Refuse another word than those that say what steps are."""
     if given is not None and given not in _WORDS and not (isinstance(given, str) and _EVERY.fullmatch(given)):
         words = ", ".join(map(repr, _WORDS))
         raise DataError(
             Option("steps", given), f": choose one of {words}, 'every=30d' (or s, min, h, w), or leave it out"
         )
-    return given
 
 
 def is_period(steps: Steps | None) -> bool:

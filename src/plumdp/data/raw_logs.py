@@ -13,7 +13,7 @@ from plumdp.data.names import quoted
 from plumdp.data.text_formats import PLAIN, PLAIN_TEXT, TextFormat
 
 if TYPE_CHECKING:
-    from plumdp.data.mappings import StateMaps
+    from plumdp.data.log_format import StateMaps
     from plumdp.data.remembering import Remembering
 
 FIRST_RUNS, _PLACE = "first_runs", "place_among_rows"
@@ -122,11 +122,12 @@ class RawLog:
             "visits" and "time" need the first, and "previous" the second.
 
         >>> import pandas as pd
+        >>> from plumdp import LogFormat
         >>> from plumdp.data import model_from_log, raw_log
         >>> frame = pd.DataFrame({"unit": [1, 1, 1], "day": [0, 1, 2], "at": ["new", "old", "old"], "action": "go"})
         >>> log = raw_log(frame).remember("time", run="unit", step="day", states="at")
         >>> columns = {"episode": "unit", "step": "day"}
-        >>> model_from_log(log, states="at", initial="new", columns=columns).graph.states["since"][:4]
+        >>> model_from_log(log, LogFormat(columns=columns, states="at"), initial="new").graph.states["since"][:4]
         array([0, 1, 0, 1], dtype=int32)
         """
         from plumdp.data.remembering import Remembering
@@ -158,10 +159,11 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
     Examples
     --------
     >>> import pandas as pd
+    >>> from plumdp import LogFormat
     >>> from plumdp.data import model_from_log, raw_log
     >>> frame = pd.DataFrame({"episode": [1, 1], "step": ["30.09.2024", "01.10.2024"], "x": ["0", "1.000"]})
     >>> log = raw_log(frame.assign(action="go"), decimal=",", date_format="%d.%m.%Y")
-    >>> model_from_log(log, states="x", initial=0).graph.states["x"][:2]
+    >>> model_from_log(log, LogFormat(states="x"), initial=0).graph.states["x"][:2]
     array([   0, 1000], dtype=int32)
     """
     try:

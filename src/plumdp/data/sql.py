@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import EPISODE, Form, LogForm, Order, Steps
+from plumdp.base.vocabulary import EPISODE, Form, LogForm, Order
 from plumdp.base.vocabulary import Dialect as Dialect
 from plumdp.data.columns import (
     ACTION,
@@ -47,13 +47,14 @@ from plumdp.data.columns import (
     with_observations,
 )
 from plumdp.data.counts import Sampling
+from plumdp.data.log_format import LogFormat
 from plumdp.data.log_pilots import LogPilot, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.mappings import read_mapping
 from plumdp.data.names import PLACE_OF_ROW, quoted
 from plumdp.data.observations import observations_in, require_differences
 from plumdp.data.past_sql import grouped_sql, has_pasts, pasts_sql
-from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
+from plumdp.data.periods import in_periods, is_period, not_there, period_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.model.gaps import PARTLY, WAIT
@@ -91,18 +92,13 @@ _PLACE_IN_ORDER = f"""CASE
 
 def counts_query(
     model: ParametricMDP,
+    format: LogFormat,
     *,
     table: str,
     dialect: Dialect,
-    form: Form,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
     pilot: bool = True,
-    steps: Steps | None = None,
-    known: Sequence[str] = (),
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
@@ -120,25 +116,18 @@ def counts_query(
     ----------
     model
         The model whose transitions are counted.
+    format
+        As in ``read_log``; its form must be said, "transitions" or "trajectories". The table must have numbers where an
+        expression calculates.
     table
         The name of the table.
     dialect
         The engine, by the names of sqlglot, such as "bigquery" or "snowflake".
-    form
-        "transitions" or "trajectories", as in ``read_log``.
-    columns
-        The table's names for plumdp's columns.
-    states, actions
-        As in ``read_log``; the table must have numbers where an expression calculates.
     sampling, order
         As in ``read_log``. The column ``episode`` must sort in the order of the runs, and ``step`` in that of steps:
         numbers do, texts such as "run 10" do not; rows have no order, so that ``order="time"`` is refused.
     pilot
         Whether what is in the first 4, 16, … runs is counted as well, if ``sampling`` or ``order`` say enough.
-    steps
-        "ordered" if the column ``step`` only orders the rows of a run; "monthly", "weekly" or "daily" for dates.
-    known
-        As in ``read_log``; all rows of the result have their values.
 
     Returns
     -------
@@ -148,8 +137,8 @@ def counts_query(
     Examples
     --------
     >>> from plumdp import case_study
-    >>> model, columns = case_study("betting:25").model, {"money": "purse"}
-    >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns=columns))
+    >>> model, form = case_study("betting:25").model, LogFormat(form="transitions", columns={"money": "purse"})
+    >>> print(counts_query(model, form, table="lake.bets", dialect="bigquery"))
     WITH log_rows AS (
       SELECT
         `purse` AS `money`,
@@ -177,14 +166,16 @@ def counts_query(
     import sqlglot
     from sqlglot import exp
 
-    for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
+    columns, actions, steps, known = format.columns, format.actions, format.steps, format.known
+    for name, value, kinds in (("dialect", dialect, Dialect), ("form", format.form, Form)):
         if value not in get_args(kinds):
             raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")
-    first = _pilot_of(form, sampling, order, pilot, columns or {})
-    has_steps = form == "trajectories" or STEP in (columns or {})
+    form: Form = "trajectories" if format.form == "trajectories" else "transitions"
+    first = _pilot_of(form, sampling, order, pilot, columns)
+    has_steps = form == "trajectories" or STEP in columns
     if actions is not None and not isinstance(actions, str):
         raise DataError(Option("actions", actions), ": name actions when the result of the query is read, not in it")
-    mapping, are_observations = read_mapping(model.graph, states, actions), model.counted.gaps is not None
+    mapping, are_observations = read_mapping(model.graph, format), model.counted.gaps is not None
     if are_observations:
         require_differences(steps)
         mapping, model = observations_in(mapping, model), model.counted
@@ -192,10 +183,10 @@ def counts_query(
     if are_observations:
         sources = with_observations(sources, form, have_ends=bool(model.ends))
     if model.ends:
-        sources[PARTIAL] = partial_source(PARTIAL if PARTIAL in (columns or {}) else None)
+        sources[PARTIAL] = partial_source(PARTIAL if PARTIAL in columns else None)
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
-    if form == "trajectories" and is_period(steps_of(steps)):
+    if form == "trajectories" and is_period(steps):
         if period_of(steps):
             raise not_there(str(steps))
         sources |= {STEP: in_periods(str(steps), STEP), MOMENT: STEP}
@@ -205,7 +196,7 @@ def counts_query(
     table_columns = _names_there(source_columns(sources.values()), named(columns, model.graph.states), form, dialect)
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
-    is_ordered = steps_of(steps) == "ordered"
+    is_ordered = steps == "ordered"
     write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True, pasts=has_steps)
     query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE), dialect="duckdb")
     kept = rewards.kept_columns(SIZES)

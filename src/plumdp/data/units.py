@@ -7,7 +7,7 @@ some are rejected or alike, is read by itself, and so are all units where what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
@@ -16,18 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Censoring, LogForm, Order, Steps
+from plumdp.base.vocabulary import Order
 from plumdp.data.columns import STAGE
 from plumdp.data.counts import Sampling
 from plumdp.data.duckdb_engine import Block, pages
 from plumdp.data.duckdb_tables import broken_lines
 from plumdp.data.frames import SPARK
 from plumdp.data.log import Log
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.log_pilots import Moments
 from plumdp.data.logs import Begun, Reading
-from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.names import quoted
 from plumdp.data.open_logs import files_of, no_units, open_log
+from plumdp.data.periods import is_period
 from plumdp.data.raw_logs import as_raw, unit_sql
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import COUNTED, PLACED, UNIT, LogFacts, LogSteps, facts_of, stage_sql
@@ -55,19 +56,13 @@ def read_units(
     model: ParametricMDP,
     source: Any,
     by: str,
+    format: LogFormat = AS_NAMED,
     *,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
-    form: LogForm | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
     expected: float | None = None,
     pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
-    censoring: Censoring | None = None,
-    steps: Steps | None = None,
-    known: Sequence[str] = (),
 ) -> UnitLogs:
     """Return the name of each unit of a log with what ``read_log`` returns for its rows alone, in the order of names.
 
@@ -82,7 +77,7 @@ def read_units(
         Files or a data frame, as in ``read_log``.
     by
         The column that names the unit of a row: a pump, a patient, a site.
-    columns, states, actions, form, sampling, order, expected, pilot, on_unmatched, censoring, steps, known
+    format, sampling, order, expected, pilot, on_unmatched
         As in ``read_log``, the same for all units.
 
     Returns
@@ -143,7 +138,7 @@ _MOST_STAGES = 64  # that an expression tells apart
 
 def _together(asked: Reading, by: str) -> Iterator[UnitLog | None]:
     """Yield the logs of all units, nothing for one that is to be read alone, and no more if all others are."""
-    is_plain = asked.order != "time" and asked.steps in (None, "consecutive", "ordered") and not asked.known
+    is_plain = asked.order != "time" and not is_period(asked.format.steps) and not asked.format.known
     if not is_plain or as_raw(asked.source).memory is not None or asked.model.counted.gaps is not None:
         return
     with asked.begun(by) as (begun, relation):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import EPISODE, Censoring, LogForm, Steps
+from plumdp.base.vocabulary import EPISODE, LogForm
 from plumdp.data.columns import (
     STEP,
     Source,
@@ -25,12 +25,13 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_engine import Block, columns_of
 from plumdp.data.frames import SPARK
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.mapping_sql import columns_sql
-from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.mappings import read_mapping
 from plumdp.data.matching import Matcher
 from plumdp.data.names import quoted
 from plumdp.data.open_logs import files_of, open_log, others_of
-from plumdp.data.periods import in_periods, is_period, steps_of
+from plumdp.data.periods import in_periods, is_period
 from plumdp.data.run_record import NoRuns, WholeRuns
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
@@ -47,22 +48,17 @@ FEW_LATE = 0.1  # of all runs, up to which those that have no row in the first p
 def read_whole_runs(
     model: ParametricMDP,
     source: Any,
+    format: LogFormat = AS_NAMED,
     *,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
-    form: LogForm | None = None,
     expected: float | None = None,
     return_range: tuple[float, float] | None = None,
-    steps: Steps | None = None,
     on_unmatched: Literal["error", "report"] = "error",
-    censoring: Censoring | None = None,
 ) -> WholeRuns:
     """Return the whole runs in a log that names run and step of each row.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "out_of_table". Runs in which a step is missing are refused, or left out if
-    ``on_unmatched`` is "report", as if that had nothing to do with how they went; ``steps`` shows that in dates, and
+    ``on_unmatched`` is "report", as if that had nothing to do with how they went; the format shows that in dates, and
     then such runs are kept with a row for each step that is there.
 
     Parameters
@@ -71,25 +67,19 @@ def read_whole_runs(
         The model whose states and actions the log has.
     source
         As in ``read_log``.
-    columns
-        As in ``read_log``, and three more. ``arm`` says whose run it is, of which ``runs.of("A")`` are those of one,
-        and ``runs.of("A", "B")`` those of two that are compared; it must have been written before the run began.
-        ``chance`` is the probability with which this arm was drawn for the run, if it was, and ``task`` what it had to
-        do, if that is drawn anew for each run, before the arm.
-    states, actions, form
-        As in ``read_log``.
+    format
+        As in ``read_log``, with three more columns. ``arm`` says whose run it is, of which ``runs.of("A")`` are those
+        of one, and ``runs.of("A", "B")`` those of two that are compared; it must have been written before the run
+        began. ``chance`` is the probability with which this arm was drawn for the run, if it was, and ``task`` what it
+        had to do, if that is drawn anew for each run, before the arm. The probability to reach states within some steps
+        is that of a life table if censoring is "independent" of all that happens in runs, and ``expected`` is given.
     expected
         How many runs you expected before there were any, of the arms that you will choose together. It says as well
         that runs are numbered in the order in which they were made, each ended before the next began.
     return_range
         Two numbers between which the returns of all runs lie, such as a cap on costs, that you fixed before.
-    steps
-        As in ``read_log``.
     on_unmatched
         Whether runs in which a step is missing are refused, or kept or left out ("report").
-    censoring
-        "independent" says that when runs are censored has nothing to do with anything that happens in them. The
-        probability to reach states within some steps is then that of a life table, if ``expected`` is given.
 
     Returns
     -------
@@ -115,13 +105,13 @@ def read_whole_runs(
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you expected, at least 1")
     with open_log(*files_of(source, model)) as log:
-        given = read_mapping(model.graph, states, actions)
-        mapping = without_actions(model.graph, log.columns, columns, given)
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping)
-        has_periods = is_period(steps_of(steps)) and form == "trajectories" and STEP in found
+        given = read_mapping(model.graph, format)
+        mapping = without_actions(model.graph, log.columns, format, given)
+        form, found = find_columns(model.graph, log.columns, format, mapping)
+        has_periods = is_period(format.steps) and form == "trajectories" and STEP in found
         if has_periods:
-            found |= {STEP: in_periods(str(steps), str(found[STEP]))}
-        of_runs = columns_of_runs(model.graph, columns or {})
+            found |= {STEP: in_periods(str(format.steps), str(found[STEP]))}
+        of_runs = columns_of_runs(model.graph, format.columns)
         if of_runs and "arm" not in of_runs:
             raise DataError(Option("columns", of_runs), ": this is about arms; name their column, too: arm")
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
@@ -165,7 +155,7 @@ def read_whole_runs(
     if "arm" in values:
         values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
     values |= {"began_together": has_periods and not only_ordered}  # or it would have been refused
-    values |= {"return_range": return_range, "censoring": censoring}
+    values |= {"return_range": return_range, "censoring": format.censoring}
     if may_be_torn and not only_ordered:
         late = (made.label - made.label[made.first[made.run]]).astype(np.int64) - made.time
         values |= {"missing": late if late.any() else None}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, in_line
+from plumdp.base.vocabulary import Censoring
 from plumdp.data.censoring import MOST, WHAT_TO_DO, CensoredRuns, told
+from plumdp.data.log_format import LogFormat
 from plumdp.data.mapping_language import parse_mapping
-from plumdp.data.mappings import StateMaps
 from plumdp.data.names import quoted
 from plumdp.data.remembering import VARIABLES
 from plumdp.model.table_model import state_type
@@ -84,22 +86,21 @@ class FirstRunsLook:
 
     def propose(
         self,
-        states: Sequence[str] | StateMaps,
-        action: str,
+        format: LogFormat,
         reward: tuple[str, str],
         end: str,
         initial: Mapping[str, Any],
         known: str = "",
     ) -> dict[str, Any]:
         """Return all that a proposal has beyond run and order; ``known`` is a column for the state, known at starts."""
-        steps = self._steps()
-        acting = self._action(action)
+        steps = format.steps or self._steps()
+        acting = self._action(str(format.actions or ""))
         used = parse_mapping(acting).columns() if acting else []
         rest = [each for each in self._profiles if each.name not in used]
         valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
         if reward[0] and reward[0] not in (*valued, *map(column_term, valued)):  # a list of prices, of texts as well
             valued = [name for name in valued if not self._look.types[name].startswith("VARCHAR")]
-        chosen = self._states(states, [each for each in rest if each.name not in (*valued, known)])
+        chosen = self._states(format, [each for each in rest if each.name not in (*valued, known)])
         if known:
             chosen |= self._known(known)
         self._settle_form(chosen)
@@ -128,11 +129,11 @@ class FirstRunsLook:
             steps_each = f"count(DISTINCT ({run}, {step}))::DOUBLE / greatest(count(DISTINCT {run}), 1)"
             length = max(1, round(self._look.number(steps_each)) - (not self._after))
         return {
-            "states": chosen, "actions": actions, "initial": begins, "end": found_end,
+            "format": replace(format, states=chosen, actions=actions, steps=steps, censoring=format.censoring or cut),
+            "initial": begins, "end": found_end,
             "within": length,
             "reward": self._never_below_0(reward[1], reward[0]) if reward[0] else ("", ""), "maybe": maybe,
-            "steps": steps,
-            "last": last or self._last(chosen, begins), "censoring": cut, "closed": closed, "facts": tuple(self._facts),
+            "last": last or self._last(chosen, begins), "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
 
     def _maybe(self, valued: Sequence[str]) -> tuple[str, str]:
@@ -270,12 +271,10 @@ class FirstRunsLook:
         n, lower = (self._look.number(f"count(DISTINCT {each})") for each in (text, f"lower({text})"))
         return f"lower({term})" if lower < n else term
 
-    def _states(self, given: Sequence[str] | StateMaps, rest: Sequence[ColumnProfile]) -> dict[str, Any]:
+    def _states(self, format: LogFormat, rest: Sequence[ColumnProfile]) -> dict[str, Any]:
         """Return the variables of a state: those given, or columns that change in a run, few enough for the rows."""
-        if given:
-            names = [given] if isinstance(given, str) else given
-            named = names if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
-            return dict(named)
+        if format.variables:
+            return dict(format.terms) or {variable_of(name): self._term(name) for name in format.variables}
         reasons = {each.name: self._unfit(each) for each in rest}
         forgotten = [each.name for each in rest if not reasons[each.name] and self._is_forgotten(each)]
         reasons |= dict.fromkeys(forgotten, _FORGOTTEN)
@@ -486,9 +485,7 @@ class FirstRunsLook:
             raise DataError(
                 f"the log has {names}, but no {lacking[0]}; give this column, or say which columns name the run of a "
                 "row and its place there, with ",
-                Option("run", ...),
-                " and ",
-                Option("step", ...),
+                Option("columns", {"episode": ..., "step": ...}),
             )
         self._after = {}
         self._facts.append(("form", f"the next state is that of the next row; not read: {names}"))
@@ -556,7 +553,7 @@ class FirstRunsLook:
         ]
         return max(found, default=(0, ""))[1]
 
-    def _censoring(self, acting: str, in_log: str) -> str | None:
+    def _censoring(self, acting: str, in_log: str) -> Censoring | None:
         """Return that ends of runs have nothing to do with their last outcomes, if most have an action at their end."""
         if not self._order or self._after:  # each row shows its outcome
             return None

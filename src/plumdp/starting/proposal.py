@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.base.errors import DataError, visible
-from plumdp.base.vocabulary import Censoring, Order, Remembered, Sampling
+from plumdp.base.vocabulary import Order, Remembered, Sampling
 from plumdp.data.columns import named
 from plumdp.data.log import Log
+from plumdp.data.log_format import LogFormat
 from plumdp.data.log_models import action_name, model_from_log
 from plumdp.data.logs import read_log
 from plumdp.data.mapping_language import parse_mapping
@@ -44,28 +45,23 @@ class Start:
     """A log, what its columns are, and how many of its first runs make the table."""
 
     raw: RawLog
-    columns: Mapping[str, str]  # those with the run and the step of a row, and others with another name
-    states: Mapping[str, str | list[float]]
-    actions: str | dict[str, str] | list[str] | None
+    format: LogFormat  # columns with the run and the step of a row, and others with another name; states; actions
     first: int
     initial: Mapping[str, Any]
     end: str = ""  # a formula of states: where nothing happens any more
     goal: str = ""
     reward: tuple[str, str] = ("", "")  # "cost" or "reward", and the column
     maybe: tuple[str, str] = ("", "")  # the same of a column that may be one
-    steps: str | None = None
-    censoring: Censoring | None = None
     order: Order | None = None  # what came first, if it is known
     sampling: Sampling = "adaptive"  # "trajectories" if all runs began together
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
     closed: bool = False  # whether there are no other states than those of the first runs
     remember: Remembered | None = None  # what each state remembers of its run
-    known: Sequence[str] = ()  # columns that are known before a run begins
     facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
 
     def __repr__(self) -> str:
-        return one_line(self, f"states {', '.join(self.states)}", f"first {number_of(self.first, 'run')}")
+        return one_line(self, f"states {', '.join(self.format.variables)}", f"first {number_of(self.first, 'run')}")
 
     def __str__(self) -> str:
         width = max((len(label) for label, _ in self.facts), default=0)
@@ -73,7 +69,7 @@ class Start:
 
     @property
     def _part(self) -> dict[str, str]:
-        columns = named(self.columns, self.states)
+        columns = named(self.format.columns, self.format.variables)
         return {"run": columns.get("episode", ""), "step": columns.get("step", "")}
 
     @property
@@ -81,8 +77,9 @@ class Start:
         """The log with what its states remember."""
         if self.remember is None:
             return self.raw
-        action = self.actions if isinstance(self.actions, str) else ""
-        return self.raw.remember(self.remember, **self._part, states=self.states, action=action)
+        states, action = self.format.states, self.format.actions
+        action = action if isinstance(action, str) else ""
+        return self.raw.remember(self.remember, **self._part, states=states, action=action)
 
     @cached_property
     def model(self) -> ParametricMDP:
@@ -95,10 +92,8 @@ class Start:
             rewards = {self.reward[0]: _by_choice(means, ends)}
         return model_from_log(
             first,
-            states=self.states,
+            self.format,
             initial=self.initial,
-            actions=self.actions,
-            columns=self.columns,
             ends=ends,
             labels={"goal": state_formula(self.goal)} if self.goal else None,
             choice_rewards=rewards,
@@ -126,15 +121,10 @@ class Start:
         return read_log(
             self.model,
             raw,
-            columns=self.columns,
-            states=self.states,
-            actions=self.actions,
-            steps=self.steps,
-            censoring=self.censoring,
+            self.format,
             order=self.order,
             sampling=self.sampling,
             on_unmatched="report",
-            known=self.known,
         ).capped(self.run_cap or None)
 
     @property
@@ -168,7 +158,7 @@ class Start:
     def _earned(self) -> str:
         """The column of costs or rewards, in words; nothing if it is a list of prices."""
         column = self.reward[1]
-        if is_price_list(column, self.states, self.actions):
+        if is_price_list(column, self.format):
             return ""
         return f"{column} (without that of rows without an action)" if column and self.at_ends[0] else column
 
@@ -176,11 +166,12 @@ class Start:
     def prices(self) -> str:
         """The costs or rewards as a list of prices, an expression, if each action always had one in each state."""
         column = self.reward[1]
-        if not column or is_price_list(column, self.states, self.actions) or not isinstance(self.actions, str):
+        states, actions = self.format.terms, self.format.actions
+        if not column or is_price_list(column, self.format) or not isinstance(actions, str):
             return ""
         known = [each for each in self._means[0] if each.action is not None]
-        names = [*_plain(self.states), *parse_mapping(self.actions).columns()]
-        if len(names) != len(self.states) + 1 or not all(each.is_constant for each in known):
+        names = [*_plain(states), *parse_mapping(actions).columns()]
+        if len(names) != len(states) + 1 or not all(each.is_constant for each in known):
             return ""
         paid = [((*each.state, each.action), each.total / each.n) for each in known if each.n_paid]
         if not 0 < len(paid) <= _MOST_PRICES or any("'" in str(value) for values, _ in paid for value in values):
@@ -199,8 +190,8 @@ class Start:
         """What each state and action earned in the first runs, and the least and the most of a step."""
         kind, column = self.reward
         with look_at(self.raw.first(self.first, **self._part)) as look:
-            terms = [look.sql(name, term) for name, term in self.states.items()]
-            action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
+            terms, actions = [look.sql(name, term) for name, term in self.format.terms.items()], self.format.actions
+            action = look.sql("", actions) if isinstance(actions, str) else quoted("action")
             keys = ", ".join(f"{term} AS v{i}" for i, term in enumerate([*terms, action]))
             value = f"TRY_CAST({look.sql('', quoted(column) if column in look.types else column)} AS DOUBLE)"
             numbers = f"count(*), count_if({value} <> 0), fsum({value}), min({value}), max({value})"
@@ -251,13 +242,13 @@ class Start:
         texts = {name: getattr(self.raw.text, name) for name in defaults}
         named = {
             "text": [f"{name}={value}" for name, value in texts.items() if value != defaults[name]],
-            "column": [f"{name}={column}" for name, column in self.columns.items()],
-            "state": [f"{name}={term}" for name, term in self.states.items()],
-            "action": self.actions or "",
-            "steps": self.steps or "",
+            "column": [f"{name}={column}" for name, column in self.format.columns.items()],
+            "state": [f"{name}={term}" for name, term in self.format.terms.items()],
+            "action": self.format.actions or "",
+            "steps": self.format.steps or "",
             "remember": self.remember or "",
-            "known": [*self.known],
-            "censoring": self.censoring or "",
+            "known": [*self.format.known],
+            "censoring": self.format.censoring or "",
             "order": self.order or "",
             "sampling": self.sampling if self.is_prespecified else "",
             "keep-going": True,
@@ -320,12 +311,12 @@ def _plain(states: Mapping[str, Any]) -> list[str]:
     return [of[0] for term, of in columns if len(of) == 1 and term in (of[0], quoted(of[0]))]
 
 
-def is_price_list(term: str, states: Mapping[str, Any], actions: Any) -> bool:
+def is_price_list(term: str, format: LogFormat) -> bool:
     """Return whether costs or rewards are an expression of the state and the action alone, as somebody states it."""
-    if not term or not isinstance(actions, str):
+    if not term or not isinstance(format.actions, str):
         return False
     with suppress(DataError):
-        return {*parse_mapping(term).columns()} <= {*_plain(states), *parse_mapping(actions).columns()}
+        return {*parse_mapping(term).columns()} <= {*_plain(format.terms), *parse_mapping(format.actions).columns()}
     return False
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Decimal, Order
+from plumdp.data.columns import named
 from plumdp.data.duckdb_tables import broken_lines
-from plumdp.data.mappings import StateMaps
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.names import quoted
 from plumdp.data.open_logs import files_of
 from plumdp.data.raw_logs import RawLog, as_raw, raw_log
@@ -44,11 +45,8 @@ _SHARE = 4  # one part in so many of the runs makes the table
 @working("looking at the rows")
 def start(
     source: Any,
+    format: LogFormat = AS_NAMED,
     *,
-    run: str = "",
-    step: str = "",
-    states: Sequence[str] | StateMaps = (),
-    action: str = "",
     reward: str = "",
     cost: str = "",
     goal: str = "",
@@ -57,7 +55,6 @@ def start(
     first: int | None = None,
     order: Order | None = None,
     remember: str = "",
-    known: Sequence[str] = (),
     encoding: str = "",
     decimal: Decimal | None = None,
     date_format: str = "",
@@ -71,12 +68,9 @@ def start(
     ----------
     source
         Files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``.
-    run, step
-        The columns that name the run of a row, and that put the rows of a run in order.
-    states
-        The columns that make up a state, or expressions and bins by variable, as in ``read_log``.
-    action
-        The column of actions, or an expression.
+    format
+        What you know of how rows are read, as in ``read_log``: perhaps the columns ``episode``, which names the run of
+        a row, and ``step``, which puts the rows of a run in order; states; and actions, a column or an expression.
     reward, cost
         The column, or an expression, with what a step earns, or costs; means of the first runs are taken.
     goal, end
@@ -92,8 +86,6 @@ def start(
     remember
         What each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
         ``RawLog.remember``; or a column that is known when a run begins.
-    known
-        Columns that are known when a run begins, for the test of the model, as in ``read_log``.
     encoding, decimal, date_format
         As in ``raw_log``.
 
@@ -113,7 +105,7 @@ def start(
     >>> import plumdp
     >>> rows = [(case, t, *(("open", "wait") if t < 2 else ("closed", ""))) for case in range(40) for t in range(3)]
     >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
-    >>> found.columns, found.first, found.end
+    >>> found.format.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
     >>> certificate = plumdp.certify(found.model, found.log, 'P=? [ F<=2 status="closed" ]', confidence=0.95)
     >>> said, _, numbers = certificate.headline.partition(" within 2 steps is ")
@@ -123,12 +115,18 @@ def start(
     76.5 % to 100 % (confidence 95 %).
     """
     text_facts, raw = _readable(source, encoding, decimal, date_format)
+    earnings = ("reward", reward), ("cost", cost)
+    roles, action = named(format.columns, format.variables), format.actions or ""
+    if not isinstance(action, str):
+        raise DataError(Option("actions", ...), ": name a column, or give an expression")
+    run, step = (roles.get(name, "") for name in ("episode", "step"))
     with look_at(raw) as look:
         columns = [*look.types]
-        for role, name in (("run", run), ("step", step), ("reward", reward), ("cost", cost)):
-            used = columns_of(name, columns) if role in ("reward", "cost") and name else [name] * bool(name)
+        said = [(Option("columns", {role: name}), [name]) for role, name in roles.items()]
+        said += [(Option(role, term), columns_of(term, columns)) for role, term in earnings if term]
+        for option, used in said:
             if not {*used} <= {*columns}:
-                raise DataError(Option(role, name), f": the log has no such column, only {', '.join(columns)}")
+                raise DataError(option, f": the log has no such column, only {', '.join(columns)}")
         profiles = look.profiles(columns)
         n_rows = profiles[0].n_rows if profiles else 0
         if not n_rows:
@@ -153,13 +151,13 @@ def start(
         others = look.profiles([name for name in columns if name not in (run, step)])
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
         earned = (reward or cost, "reward" if reward else "cost")
-        made = seen.propose(states, action, earned, end, initial or {}, "" if remember in VARIABLES else remember)
-    roles = {"episode": run, "step": step}
-    roles = {key: name for key, name in roles.items() if name}
+        made = seen.propose(format, earned, end, initial or {}, "" if remember in VARIABLES else remember)
+    roles |= {key: name for key, name in (("episode", run), ("step", step)) if name}
+    made["format"] = replace(made["format"], columns=roles)
     memory = next((each for each in VARIABLES if each == remember), None)
-    found = Start(raw, roles, first=first, goal=goal, order=order, remember=memory, known=known, **made)
+    found = Start(raw, first=first, goal=goal, order=order, remember=memory, **made)
     if memory is not None:
-        if after or len(roles) < 2:
+        if after or not (run and step):
             raise DataError(
                 Option("remember", remember), ": this needs runs, with the state of each row in the next one"
             )
@@ -167,7 +165,7 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
-    if made["steps"] and order is None and _began_together(raw, run, step, made["steps"]):
+    if (pace := made["format"].steps) and order is None and _began_together(raw, run, step, pace):
         found = replace(found, sampling="trajectories")
     own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found), *_facts_of_number(found))
     found = _with_states(replace(found, facts=(*facts, *own)))
@@ -286,7 +284,7 @@ def _run_and_step(
     names = ", ".join(each.name for each in profiles)
     say = "If there are such columns, say which with "
     raise DataError(
-        f"{why}; the columns are {names}. {say}", Option("run", ...), " and ", Option("step", ...), f". {EXAMPLE}"
+        f"{why}; the columns are {names}. {say}", Option("columns", {"episode": ..., "step": ...}), f". {EXAMPLE}"
     )
 
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Assumption, Censoring, LogForm, Steps
+from plumdp.base.vocabulary import Assumption
 from plumdp.data.duckdb_tables import is_data
-from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.open_logs import is_paths
 from plumdp.data.returns import Range
 from plumdp.data.snapshots import format_of
@@ -184,14 +184,8 @@ def watch_many(
     reference: Literal["learned", "certified"] | Mapping[str, float] | None = None,
     gaps: Literal["unrelated"] | None = None,
     return_range: Range | None = None,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
-    form: LogForm | None = None,
+    format: LogFormat = AS_NAMED,
     on_unmatched: Literal["error", "report"] = "error",
-    censoring: Censoring | None = None,
-    steps: Steps | None = None,
-    known: Sequence[str] = (),
     map: Map | None = None,
 ) -> Fleet:
     """Return which units of a fleet have changed, or are not as a reference says, with a bounded share of wrong names.
@@ -200,10 +194,8 @@ def watch_many(
     ----------
     units
         A folder with a folder of parts for each unit; or parts, as ``watch`` takes them, by the names of units.
-    certificate, quiet, reference, gaps, return_range, columns, states, actions, form, on_unmatched, censoring, steps
+    certificate, quiet, reference, gaps, return_range, format, on_unmatched
         As in ``watch``, the same for all units.
-    known
-        As in ``read_log``.
     level
         The share of wrong names, on average over such lists.
     alarm
@@ -241,14 +233,8 @@ def watch_many(
         value=alarm == "value",
         gaps=gaps,
         return_range=return_range,
-        columns=columns,
-        states=states,
-        actions=actions,
-        form=form,
+        format=format,
         on_unmatched=on_unmatched,
-        censoring=censoring,
-        steps=steps,
-        known=known,
     )
     work = partial(_watched, own, folder, alarm, nights)
     compared = reference_of(model, certificate, reference)[0]

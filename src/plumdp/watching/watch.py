@@ -22,13 +22,13 @@ from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Assumption, Censoring, Guarantee, LogForm, Steps, parts_in
+from plumdp.base.vocabulary import Assumption, Guarantee, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.files import is_counts_file, read_counts
+from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.logs import read_log
-from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.open_logs import files_of, is_paths
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import MANY, LogFile, describe_files, marks_in, part_of_file
@@ -99,8 +99,8 @@ class _GivenPart:
     name: str
     model: ParametricMDP
     source: Any  # counts, one file, or a data frame
-    reading: Mapping[str, Any]  # options of a log
-    counting: Mapping[str, Any]  # options for counting its steps
+    format: LogFormat
+    on_unmatched: Literal["error", "report"]
 
     @cached_property
     def file(self) -> str:
@@ -125,7 +125,7 @@ class _GivenPart:
     def counts(self) -> TransitionCounts:
         """What was seen in it."""
         if self.is_log:
-            return read_log(self.model, self.source, pilot=False, **self.reading, **self.counting).counts
+            return read_log(self.model, self.source, self.format, pilot=False, on_unmatched=self.on_unmatched).counts
         counts = read_counts(self.model, self.file) if self.file else counts_of(self.source)
         require_same_graph(self.model.counted.graph, counts.graph)
         return counts
@@ -315,14 +315,8 @@ def watch(
     gaps: Literal["unrelated"] | None = None,
     return_range: Range | None = None,
     confidence: float = 0.999,
-    columns: Mapping[str, str] | None = None,
-    states: StateMaps | None = None,
-    actions: Actions | None = None,
-    form: LogForm | None = None,
+    format: LogFormat = AS_NAMED,
     on_unmatched: Literal["error", "report"] = "error",
-    censoring: Censoring | None = None,
-    steps: Steps | None = None,
-    known: Sequence[str] = (),
 ) -> Watch:
     """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
 
@@ -355,7 +349,7 @@ def watch(
         Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
-    columns, states, actions, form, on_unmatched, censoring, steps, known
+    format, on_unmatched
         How logs are read, as in ``read_log``.
 
     Returns
@@ -387,12 +381,10 @@ def watch(
         raise DataError(Option("reference", reference), ": choose 'learned' or 'certified', or give all parameters")
     if acknowledge and state is None:
         raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
-    reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    counting = {"on_unmatched": on_unmatched, "censoring": censoring, "steps": steps}
-    given = [*_given(model, parts, reading, counting | {"known": known})]
-    has_runs = value and certificate is not None and bool(given) and given[0].is_log and steps is None
+    given = [*_given(model, parts, format, on_unmatched)]
+    has_runs = value and certificate is not None and bool(given) and given[0].is_log and format.steps is None
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
-    plan = _plan(model, certificate, quiet, reference, returns, known)
+    plan = _plan(model, certificate, quiet, reference, returns, format.known)
     file, files = None if state is None else Path(state), _files_of(certificate)
     used = set() if certificate is None else marks_in(certificate.rests_on.provenance.get("parts", ""))
     used |= {part_of_file(each).mark for each in files}
@@ -513,20 +505,22 @@ def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, gi
     """Return lower bounds on what runs lost, from 0 to 1: those that ended too early may have lost nothing more."""
     if part.counts.report is not None and not part.counts.report.total:
         return np.zeros(0)  # no rows, and so no runs
-    policy, runs = certificate.policy, read_whole_runs(model, part.source, **part.reading)
+    policy, runs = certificate.policy, read_whole_runs(model, part.source, part.format)
     made = outcomes_of(certified_question(certificate, model), model, runs, policy.graph, policy, return_range=given)
     losses = 1 - made.upper if certificate.claim.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
 
 
-def _given(model: ParametricMDP, parts: Any, *options: Mapping[str, Any]) -> Iterator[_GivenPart]:
+def _given(
+    model: ParametricMDP, parts: Any, format: LogFormat, on_unmatched: Literal["error", "report"]
+) -> Iterator[_GivenPart]:
     """Yield the parts, which are read when they are needed."""
     if is_paths(parts):
         parts = named_files(find_files(parts))
     if isinstance(parts, TransitionCounts) or not isinstance(parts, Iterable):
         raise DataError("parts are one file, frame or counts each: give a folder, a list, or a mapping by their names")
     named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
-    yield from (_GivenPart(str(name), model, each, *options) for name, each in named)
+    yield from (_GivenPart(str(name), model, each, format, on_unmatched) for name, each in named)
 
 
 def _files_of(certificate: Certificate | None) -> Sequence[LogFile]:
