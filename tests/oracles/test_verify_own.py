@@ -3,22 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from command_line import plumdp as command
-from paid_models import COST as PAID
-from paid_models import machine, runs_of
-from support.tiers import TIER
 from support.verified_results import (
-    COST,
     PROPERTY,
-    compared,
     small_counts,
     small_model,
-    witnessed,
-    worn,
-    worn_counts,
 )
 
 import plumdp
@@ -31,63 +21,11 @@ MODELS = Path(__file__).parents[1] / "models"
 
 pytestmark = pytest.mark.slow
 
-ASKED = "that property, options and pre-specified policies were chosen before the data were looked at"
-WORN = {"model": worn(), "counts": worn_counts()}
-TURN = "Rmax=? [ C<=9 ]"
-
 
 def looked_at(folder, own):
     report = verify(folder)
     look_again(folder, report, own)
     return report
-
-
-def of_parameters(text=PROPERTY, **options):
-    return lambda folder: witnessed(folder, text, keeps_data=True, **options)
-
-
-def learned_rewards():
-    model, runs = machine(), pd.DataFrame(runs_of(np.random.default_rng(1), 300))
-    return model, plumdp.read_log(
-        model, runs, plumdp.LogFormat(columns={"cost": "price"}), sampling="trajectories"
-    ).counts
-
-
-RESULTS = {
-    "a probability": (of_parameters(), small_model, small_counts),
-    "a cost": (of_parameters(COST), small_model, small_counts),
-    "a number of steps": (of_parameters('Pmax=? [ F<=3 "goal" ]'), small_model, small_counts),
-    "a policy that draws": (
-        of_parameters('Pmax=? [ F<=3 "goal" ]', memory=False, policy="uniform"), small_model, small_counts
-    ),
-    "a mission": (of_parameters("Pmax=? [ (F x=3) & (F x=1) ]"), small_model, small_counts),
-    "intervals": (of_parameters(confidence_set="interval"), small_model, small_counts),
-    "a mission again and again": (of_parameters('Pmax=? [ G F "down" ]', **WORN), worn, worn_counts),
-    "a comparison": (
-        lambda folder: compared(folder, "near", "uniform", COST, keeps_data=True), small_model, small_counts
-    ),
-    "learned rewards": (
-        lambda folder: of_parameters(PAID, **dict(zip(("model", "counts"), learned_rewards(), strict=True)))(folder),
-        machine,
-        lambda: learned_rewards()[1],
-    ),
-}  # fmt: skip
-
-
-BY_NIGHT = {  # by day, some of them are verified before they are forged in unit/test_forgeries
-    *("a probability", "a cost", "a number of steps", "a mission", "a mission again and again", "a comparison"),
-}
-
-
-@pytest.mark.parametrize("name", [name for name in RESULTS if TIER == "night" or name not in BY_NIGHT])
-def test_an_honest_result_holds_against_ones_own_model_and_data(name, tmp_path):
-    make, model, counts = RESULTS[name]
-    make(tmp_path / "result")
-    report = looked_at(tmp_path / "result", Own(model(), counts()))
-    assert report.broken is None, report.broken
-    assert {"model", "log"} < {*report.passed}
-    assert report.trusted[-1] == ASKED
-    assert not {"policy.csv", "data.npz"} & {*report.unchecked}
 
 
 def test_counts_that_learn_gives_a_pilot_hold_as_they_were_given(tmp_path):

@@ -52,13 +52,6 @@ def result(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("look") / "result", small_model(), small_counts())
 
 
-def test_what_was_written_passes_the_second_look(result):
-    report = verify(result)
-    look_again(result, report, Own(small_model()))
-    assert report.broken is None
-    assert report.passed[-3:] == ["model", "data", "directions"]
-
-
 def test_rewards_with_unknown_means_are_compared_at_points(tmp_path):
     model = machine()
     runs = pd.DataFrame(runs_of(np.random.default_rng(1), 300))

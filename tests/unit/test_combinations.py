@@ -1,9 +1,10 @@
 """Any two features work together from end to end, or are refused with the sentence of the one table that says so."""
 
 import re
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.base.combinations import REFUSALS, refusals
-from plumdp.base.vocabulary import Trait
+from plumdp.base.vocabulary import Sampling, Trait
 from plumdp.certifying.pipeline import prespecifying
 from plumdp.certifying.since import certify_since
 from plumdp.data import read_whole_runs
@@ -22,6 +23,8 @@ from plumdp.model.gaps import with_gaps
 from plumdp.model.question import ask
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting.read import explain_result
+from plumdp.verifying.look import Own
+from plumdp.verifying.verify import look_again
 
 SPACE = pl.ParameterSpace.unit("p")
 WON = {"won": lambda s: (s.level == 1) & (s.x == 1)}
@@ -78,7 +81,8 @@ RELAXED = tuple(f"relaxation {name}" for name in RELAXATIONS)
 OF_MODEL = (T.DISK, T.TABLE, T.GAPS, T.LEARNED_REWARDS)
 OPTIONS = (T.MODEL_TOLERANCE, T.EVENTS, T.WITNESS, T.RUNS, T.PRESPECIFIED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
 KINDS = ("interval", "likelihood", "table")
-GROUPS = (*((each,) for each in (*OF_MODEL, *OPTIONS)), KINDS, tuple(QUESTIONS), RELAXED)
+ORDERS = get_args(Sampling)  # without a pilot
+GROUPS = (*((each,) for each in (*OF_MODEL, *OPTIONS)), KINDS, tuple(QUESTIONS), RELAXED, ORDERS)
 NOT_MADE = [{T.DISK, T.TABLE}, {T.DISK, T.GAPS}, {T.DISK, T.LEARNED_REWARDS}, {T.TABLE, T.LEARNED_REWARDS}]  # models
 NO_OPTIONS = {
     T.MODEL_TOLERANCE,
@@ -100,7 +104,7 @@ IMPLIED = {
     T.PRACTICE: {T.DRAWS, T.EVERY_STEP},
     T.GAPS: {T.WITH_GAPS},
     "a reward": {T.STEPS},
-}
+} | {order: {T.NO_ORDER} for order in ORDERS}
 NOT_KEPT = {T.DISK, T.EVENTS, T.SINCE}  # what a result cannot be learned again from
 NO_PROOF = "no proof of these bounds was found, so there is no witness"  # that it was sought is all that is asked here
 
@@ -113,6 +117,8 @@ def answer(given, folder):
         graph = model.graph
         point = np.where(np.diff(graph.first_transition)[graph.choice_of_transition()] > 1, 0.5, 1.0)
     counts = pl.simulate(model, point, 100, rng=1, max_steps=2)
+    for sampling in given & {*ORDERS}:
+        counts = replace(counts, pilot=None, contexts=(), sampling=sampling)
     text = next((QUESTIONS[each] for each in given if each in QUESTIONS), 'Pmax=? [ F "won" ]')
     policy = "toss" if given & {T.RUNS, T.PRESPECIFIED} else None
     policy = "practice" if T.PRACTICE in given else policy
@@ -151,8 +157,12 @@ def lost(result, folder):
     again, findings = explain_result(folder, parts=["expressions"])
     pl.write_report(again, findings, folder.with_suffix(".html"))
     said, was = ((one.to_dict(), str(one), *map(str, one.policy.columns().items())) for one in (again, found))
-    is_verified = witness is None or pl.decisions.verify(folder).broken is None
-    return "" if said == was and is_verified else f"saved: {said}\nnot {was}"
+    if witness is not None:
+        report = pl.decisions.verify(folder)
+        look_again(folder, report, Own(model, counts))
+        if report.broken is not None:
+            return f"not verified against one's own model and data: {report.broken}"
+    return "" if said == was else f"saved: {said}\nnot {was}"
 
 
 def refused(given):

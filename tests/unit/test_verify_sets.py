@@ -40,17 +40,6 @@ def test_the_witness_says_which_method_each_kind_has():
     assert methods == ["clopper-pearson", "clopper-pearson"]
 
 
-@pytest.mark.parametrize("kind", ["l1", "ellipsoid"])
-def test_other_kinds_of_sets_have_no_witness(kind):
-    learned = plumdp.learn(small_model(), small_counts(), confidence_set=kind)
-    with pytest.raises(plumdp.DataError) as refused:
-        make_witness(learned, plumdp.conclude(learned, PROPERTY))
-    assert str(refused.value) == (
-        f"verify does not know {kind!r} sets (those of the kinds 'likelihood' and 'interval' have witnesses), so there "
-        "is no witness of this certificate"
-    )
-
-
 def test_a_point_must_be_in_what_is_curved_as_well():
     """A point of the set is in all of it; of one that only a curved side excludes, nothing is known."""
     witness, data, half_spaces = drawn("walk")

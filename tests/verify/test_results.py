@@ -7,10 +7,8 @@ from shorthand import altered
 from support.results import copy_of, files_of, result_of
 from support.tampering import ANSWER, rejected
 from support.verified_results import (
-    COST,
     PROPERTY,
     answered,
-    compared,
     functions_of,
     rehash,
     rewrite,
@@ -23,12 +21,10 @@ from support.verified_results import (
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import make_witness, verify
 
 pytestmark = pytest.mark.slow
 
-INTERVALS = {"confidence_set": "interval"}
 WORN = {"model": worn(), "counts": worn_counts()}
 COUNTS_TRUSTED = "that the counts are those of the data"
 SAID = {  # how the sentence of a result begins, and what it is said to trust
@@ -72,45 +68,6 @@ def test_tampering_is_rejected_in_its_layer(table):
 
 def kind(text, **options):
     return pytest.param(partial(witnessed, text=text, **options), text, id=text)
-
-
-@pytest.mark.night
-@pytest.mark.parametrize(
-    ("make", "begins"),
-    [
-        kind("Rmax=? [ C ]"),
-        kind("Rmax=? [ C{0.9} ]"),
-        kind("Rmax=? [ C<=9 ]", **WORN),
-        kind('Pmax=? [ F "down" ]', **WORN),
-        kind('Pmax=? [ G !"goal" ]'),
-        kind('Pmax=? [ x>0 U "goal" ]'),
-        kind(PROPERTY, relaxation="interval", **INTERVALS),
-        kind(PROPERTY, policy="uniform"),
-        kind('Pmax=? [ F<=4 "goal" ]'),
-        kind('Pmax=? [ F<=4 "goal" ]', memory=False),
-        kind("Rmax=? [ C<=4 ]", memory=False, policy="uniform"),
-        kind("Rmax=? [ C{0.9}<=4 ]", memory=False),
-        kind("Pmax=? [ (F x=3) & (F x=1) ]"),
-        kind(PROPERTY, counts=TransitionCounts(small_model().graph, small_counts().counts, "adaptive"), **INTERVALS),
-        (
-            partial(compared, first="twice", second="near", text="Rmax=? [ C{0.9} ]", of="second"),
-            "the first policy is better than the second policy: under the first policy the value is",
-        ),
-        (
-            partial(compared, first="near", second="twice", text=COST, of="second"),
-            "the first policy is better than the second policy: under the second policy the value is",
-        ),
-        (
-            partial(compared, first="near", second="uniform", text='Pmax=? [ F<=3 "goal" ]'),
-            "the first policy is better",
-        ),
-    ],
-)
-def test_other_kinds_of_results_are_verified(tmp_path, make, begins):
-    make(tmp_path / "result")
-    report = verify(tmp_path / "result")
-    assert report.broken is None, report.broken
-    assert report.sentence.startswith(begins)
 
 
 # Values
