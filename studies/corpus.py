@@ -367,7 +367,7 @@ def about_properties() -> Iterator[tuple[str, Case]]:
         *('R{"fuel"}max=? [ C{0.9} ]', 'Pmaxmax=? [ F "goal" ]', 'Pmin=? [ G !"low" ]', 'Pmax=? [ X "low" ]'),
     ):
         yield f"property {text}", partial(pl.certify, *walk(), text)
-    for text in ('Pmax=? [ G F "new" ]', "Rmax=? [ LRA ]", 'LRAmin=? [ "down" ]', "Rmin=? [ C{0.95} ]"):
+    for text in ("Rmax=? [ LRA ]", 'LRAmin=? [ "down" ]', "Rmin=? [ C{0.95} ]"):
         yield f"property {text}", partial(pl.certify, *patrol(), text)
     yield "average given", partial(pl.certify, *patrol(), "Rmax=? [ LRA ]", policy="slow")
     yield "average drawn", partial(pl.certify, *patrol(), "Rmax=? [ LRA ]", policy=uniform(patrol()[0]))

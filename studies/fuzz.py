@@ -43,7 +43,6 @@ from plumdp.cli.commands import COMMANDS
 from plumdp.cli.errors import FILE
 from plumdp.cli.parameters import read_defaults
 from plumdp.data.text_formats import write_events
-from plumdp.model.missions.hoa import read_hoa
 from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, digest_of_content
@@ -121,9 +120,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
     for name in ("log.csv", "log.json", "log.parquet"):
         plumdp.data.write_runs(model, study.true_point, 20, folder / name, rng=1, max_steps=6)
     (folder / "log.xes").write_text(f"<log>{f'<trace>{_EVENT}{_EVENT}</trace>' * 3}</log>")
-    (folder / "spec.hoa").write_text(_HOA)
     (folder / FILE).write_text('column = ["episode=case"]\n[certify]\nconfidence = 0.9\noutput = "policy.csv"\n')
-    states = np.ones(3, dtype=np.bool_)
     read_log = partial(plumdp.read_log, model, on_unmatched="report")
     plain: Mapping[str, Callable[[Path], object]] = {
         "log.csv": read_log,
@@ -133,7 +130,6 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "log.xes": lambda file: write_events(str(file), os.devnull),
         "model.umb": plumdp.exchange.read_interval_model,
         "model.drn": plumdp.exchange.read_interval_model,
-        "spec.hoa": lambda file: read_hoa(file, lambda _: states, 3, is_max=True),
         FILE: _read_defaults,
     }
     inside = {name: partial(_read_result, result, name) for name in (CERTIFICATE, "witness.json", "data.npz")}
@@ -149,20 +145,6 @@ def readers(folder: Path) -> Mapping[str, Reader]:
 
 
 _EVENT = '<event><string key="concept:name" value="go"/><date key="time:timestamp" value="2024-01-01"/></event>'
-_HOA = """HOA: v1
-States: 2
-Start: 0
-AP: 1 "a"
-acc-name: Buchi
-Acceptance: 1 Inf(0)
---BODY--
-State: 0 {0}
-[0] 0
-[!0] 1
-State: 1
-[t] 1
---END--
-"""
 
 
 def _read_defaults(file: Path) -> None:

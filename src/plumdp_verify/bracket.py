@@ -16,12 +16,11 @@ from .chain import Chain
 from .claim import Claim
 from .comparison import Ends
 from .enclosure import Enclosure
-from .polynomials import Exponents, halved, monomials, parse
+from .polynomials import Exponents, halved, monomials
 from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions
 
 _MAX_DEGREE = 16
-_POSITIVE = fmpq(1, 10**12)
 _ROUNDING = fmpq(1, 10**9)  # a sentence is printed with six digits, and must hold for the wider end
 
 
@@ -58,19 +57,6 @@ def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, clai
             difference=_check_bracket(part[2], both, enclosure, compared.difference),
         )
     return replace(claim, lower=lower, upper=upper, comparison=compared)
-
-
-def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure) -> None:
-    """Require that probabilities are positive at every point of the set.
-
-    The value of a mission about what happens again and again is that of its chain only if these transitions can happen.
-    """
-    require(len(part) == len(texts), f"{part.place}: not one for each of {texts.place}")
-    for item, text in zip(part, texts, strict=True):
-        moved = enclosure.transform(parse(text.text(), names), text.place)
-        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(_POSITIVE), enclosure.dimension)
-        is_proved = is_nonnegative(left, item, enclosure)
-        require(is_proved, f"{text.place}: the mission needs {text.text()[:60]} to be above 0")
 
 
 def _check_bracket(part: Part, terms: Sequence[tuple[int, Side]], enclosure: Enclosure, ends: Ends) -> Ends:

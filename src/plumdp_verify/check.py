@@ -9,7 +9,7 @@ from pathlib import Path
 from flint import ctx
 
 from .bets import BetStage, check_bets, half_spaces_from_bets, stages_of
-from .bracket import Side, check_brackets, check_support
+from .bracket import Side, check_brackets
 from .chain import Chain, read_chain
 from .claim import (
     CERTIFICATE,
@@ -32,7 +32,7 @@ from .laws import check_laws, check_points
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
 from .renewed import check_sizes
-from .report import AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, Report
+from .report import CHAIN, COUNTS, SETTINGS, SPACE, Report
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -73,7 +73,6 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         raise Rejected(f"verify does not know witnesses of the kind {witness['kind'].text()[:40]!r}", "files")
     report.objective = about(claim)
     report.trusted = [CHAIN, SPACE, COUNTS, SETTINGS, *trusted_words(claim)]
-    report.trusted += [AUTOMATON] if "HOA" in report.objective else []
     with limited_work():
         proved = check_bracket(claim, witness, report)
     with report.layer("sentence"):
@@ -117,8 +116,6 @@ def check_bracket(claim: Claim, witness: Part, report: Report) -> Claim:
         for piece in pieces:
             if piece.is_whole:
                 require(piece.functions in known, f"{piece.item.place}: it has no functions")
-                if "support" in witness:
-                    check_support(piece.item["support"], witness["support"], data.names, piece.cube)
                 sides = [each.on(piece.halvings) for each in known[piece.functions]]
                 proved.append(check_brackets(piece.item["brackets"], sides, piece.cube, claim))
         return widest(proved)

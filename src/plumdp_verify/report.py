@@ -14,7 +14,6 @@ SPACE = "that rows and parameter space are those of the model"
 ALONE = "that there is no other policy, as the answer says what the value is"
 COUNTS = "that the counts are those of the data"
 SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
-AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 ASKED = "that property, options and pre-specified policies were chosen before the data were looked at"
 SETTLED = {
     "model": (CHAIN, OTHER_CHAIN, SPACE, "policy.csv", "rival.csv"),

@@ -83,7 +83,7 @@ def random_system(rng):
 
 @dataclass(frozen=True)
 class Asked:
-    """A property, the monitor of a run, and its value: "reach", "often", "cost", "total" or "average"."""
+    """A property, the monitor of a run, and its value: "reach", "cost", "total" or "average"."""
 
     text: str
     start: object
@@ -174,22 +174,11 @@ def count(last):
     return lambda memory, letter, spent: min(memory + 1, last)
 
 
-def questions(rng, folder):
+def questions(rng):
     """Return one question of each kind, with random directions, numbers of steps and labels."""
     k, i = int(rng.integers(0, 5)), int(rng.integers(0, 3))
     name, other = rng.choice(["a", "b", "c"], size=2, replace=False).tolist()
-    hoa = folder / f"often_{name}.hoa"
-    hoa.write_text(
-        f'HOA: v1\nStates: 1\nStart: 0\nAP: 1 "{name}"\nAcceptance: 1 Inf(0)\n--BODY--\nState: 0\n[0] 0 {{0}}\n'
-        "[!0] 0\n--END--\n"
-    )
-    reach = f"{folder / 'reach.hoa'}"
-    (folder / "reach.hoa").write_text(
-        f'HOA: v1\nStates: 2\nStart: 0\nAP: 1 "{name}"\nAcceptance: 1 Inf(0)\n--BODY--\nState: 0\n[0] 1\n[!0] 0\n'
-        "State: 1 {0}\n[t] 1\n--END--\n"
-    )
     never = {"holds": lambda m: m == "lost", "opposite": True}
-    often = {"kind": "often", "holds": bool}
     return [
         Asked(f'P [ F "{name}" ]', 0, until(anything, has(name))),
         Asked(f'P [ "{other}" U "{name}" ]', 0, until(has(other), has(name))),
@@ -202,10 +191,6 @@ def questions(rng, folder):
         Asked('P [ F ("a" & X "b") ]', False, follows, holds=lambda m: m == "won"),
         Asked('P [ G ("a" => X "b") ]', False, answered, **never),
         Asked(f'P [ X ("{name}" & X "{other}") ]', 0, sequence(anything, has(name), has(other))),
-        Asked(f'P [ G F "{name}" ]', False, mark(name), **often),
-        Asked(f'P [ F G "{name}" ]', False, lambda m, letter, spent: name not in letter, opposite=True, **often),
-        Asked(f'P [ HOA: {{"{hoa}"}} ]', False, mark(name), **often),
-        Asked(f'P [ HOA: {{"{reach}"}} ]', 0, until(anything, has(name))),
         Asked(f'P [ F{{"r"}}<={k} "a" ]', 0.0, within(k)),
         Asked(f'R{{"r"}} [ C<={k} ]', -1, count(k), "cost", earns=lambda m, r: r * (m < k)),
         Asked(f'R{{"r"}} [ I={k} ]', -1, count(k + 1), "cost", earns=lambda m, r: r * (m == k)),
@@ -223,7 +208,7 @@ def questions(rng, folder):
 def exact_values(system, asked, policy):
     """Return the least and the largest value of a policy, over all that may be done after it has left the table."""
     game = _Game(system, asked, policy)
-    solve = {"reach": game.reach, "often": game.often, "cost": game.sums, "total": game.until_won, "average": game.mean}
+    solve = {"reach": game.reach, "cost": game.sums, "total": game.until_won, "average": game.mean}
     low, high = (solve[asked.kind](best) for best in (np.minimum, np.maximum))
     return (1 - high, 1 - low) if asked.opposite else (low, high)
 
@@ -297,37 +282,6 @@ class _Game:
         won = np.array([bool(self.asked.holds(m)) for _, _, m in self.places])
         return self._iterate(best, lambda v: np.where(won, 1.0, v), won.astype(float))[0]
 
-    def often(self, best):
-        """Return the probability to meet what is marked again and again: of end components, by their worst or best."""
-        marked = np.array([bool(self.asked.holds(m)) for _, _, m in self.places])
-        if best is np.minimum:  # to come to where runs can stay without a mark
-            stay = self._components(~marked)
-            return 1 - self._iterate(np.maximum, lambda v: np.where(stay, 1.0, v), stay.astype(float))[0]
-        good = self._components(np.ones_like(marked), marked)
-        return self._iterate(np.maximum, lambda v: np.where(good, 1.0, v), good.astype(float))[0]
-
-    def _components(self, allowed, wanted=None):
-        """Return the places of end components inside of some places, of those that have a wanted place."""
-        possible, n = self.matrix > 0, len(self.places)
-        inside, group = allowed.copy(), np.zeros(n, dtype=int)
-        while True:
-            own = inside & (group[:, None] == group)
-            stays = ~(possible & ~own).any(axis=2)
-            new = inside & stays.any(axis=0)
-            reach = np.eye(n, dtype=bool)
-            edges = (possible & stays[:, :, None] & new[None, :, None]).any(axis=0)
-            for _ in range(n.bit_length() + 1):
-                reach |= (reach.astype(int) @ (edges | np.eye(n, dtype=bool)).astype(int)) > 0
-                edges = reach
-            same = reach & reach.T
-            label = np.where(new, np.argmax(same, axis=1), -1)
-            if (new == inside).all() and (label[new] == group[new]).all():
-                break
-            inside, group = new, np.where(new, label, -1 - np.arange(n))
-        if wanted is None:
-            return inside
-        return inside & np.isin(group, group[inside & wanted])
-
     def sums(self, best, pinned=0.0):
         """Return the sum of rewards, which is infinite if it still grows after many steps."""
         start = np.zeros(len(self.earned))
@@ -349,17 +303,17 @@ class _Game:
         return total[0] / n
 
 
-N_KINDS = 24
+N_KINDS = 20
 N_BY_DAY = 22  # averages in the long run, which come last, take long
 
 
-def outcomes(seeds, folder):
+def outcomes(seeds):
     """Return how many questions were refused, hold or miss, and which miss: a question of another kind each time."""
     found, missed = Counter(), []
     for seed in seeds:
         rng = np.random.default_rng(seed)
         system = random_system(rng)
-        asked = questions(rng, folder)[seed % N_KINDS]
+        asked = questions(rng)[seed % N_KINDS]
         text = asked.text.replace(" [", f"{rng.choice(['max', 'min'])}=? [", 1)
         model, counts = system.table()
         try:
@@ -375,15 +329,15 @@ def outcomes(seeds, folder):
         off = {"average": 5e-3}.get(asked.kind, 1e-6 + FALL) * (1 + min(abs(low), 1e6))
         holds = certificate.lower <= low + off and high - off <= certificate.upper
         found["holds" if holds else "misses", asked.kind] += 1
-        found["informative"] += certificate.upper - certificate.lower < (1 if asked.kind in ("reach", "often") else 1e9)
+        found["informative"] += certificate.upper - certificate.lower < (1 if asked.kind == "reach" else 1e9)
         missed += [] if holds else [(seed, text, (certificate.lower, certificate.upper), (low, high))]
     return found, missed
 
 
 @pytest.mark.slow
-def test_the_value_at_the_truth_lies_in_the_bracket_or_the_question_is_refused(tmp_path):
+def test_the_value_at_the_truth_lies_in_the_bracket_or_the_question_is_refused():
     seeds = [seed for seed in range(size(2 * N_KINDS, 1_000)) if seed % N_KINDS < size(N_BY_DAY, N_KINDS)]
-    found, missed = outcomes(seeds, tmp_path)
+    found, missed = outcomes(seeds)
     assert missed == []
     assert found["informative"] > 0
 
@@ -435,17 +389,17 @@ def bets_take_one_end_for_both(patch):
 
 
 MUTANTS = {  # with a few systems that find them
-    out_of_table_costs_a_step: (112, 137),
-    labels_are_false_out_of_table: (48, 169),
-    products_forget_what_is_not_known: (7, 31),
-    labels_that_no_state_has_are_impossible: (80, 176),
-    steps_out_of_table_cost_nothing: (40, 41),
-    discounts_count_what_nature_chooses: (138, 186),
-    bets_take_one_end_for_both: (28, 169),
+    out_of_table_costs_a_step: (33, 92),
+    labels_are_false_out_of_table: (20, 21),
+    products_forget_what_is_not_known: (7, 27),
+    labels_that_no_state_has_are_impossible: (367, 547),
+    steps_out_of_table_cost_nothing: (12, 13),
+    discounts_count_what_nature_chooses: (74, 194),
+    bets_take_one_end_for_both: (21, 184),
 }
 
 
 @pytest.mark.parametrize("plant", MUTANTS, ids=lambda plant: plant.__name__)
-def test_a_planted_error_is_found(plant, monkeypatch, tmp_path):
+def test_a_planted_error_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert outcomes(MUTANTS[plant], tmp_path)[1]
+    assert outcomes(MUTANTS[plant])[1]

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import paid_models
 import pandas as pd
-import pytest
 from support.verified_results import (
     COST,
     PROPERTY,
@@ -27,38 +26,6 @@ from support.verified_results import (
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
-
-AGAIN = 'Pmax=? [ G F "left" ]'
-
-
-@cache
-def patrol():
-    """A walk between left and right, in which a step succeeds with probability q."""
-    q = plumdp.parameters("q")[0]
-
-    def row(there, here):
-        return [(q, there), (1 - q, here)]
-
-    def step(s):
-        if s.x == 1:
-            return {name: row(s._replace(x=x), s) for name, x in (("left", 0), ("right", 2))}
-        return {"back": row(s._replace(x=1), s)}
-
-    labels = {"left": lambda s: s.x == 0, "right": lambda s: s.x == 2}
-    return plumdp.explore(step, {"x": 1}, space=plumdp.ParameterSpace.unit("q"), labels=labels)
-
-
-@cache
-def walks(q=0.5):
-    return plumdp.simulate(patrol(), {"q": q}, 300, rng=1, max_steps=20)
-
-
-def without_support(folder, q=0, **options):
-    """Save what a writer says who does not ask whether a transition can happen: if it never does, the value is 0."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
-            patch.setattr(f"{name}.missing_support", lambda imdp: "")
-        witnessed(folder, AGAIN, model=patrol(), counts=walks(q), keeps_data=True, **options)
 
 
 def with_learned_rewards(folder):
@@ -94,9 +61,6 @@ RESULTS = {
     "the same": lambda folder: compared(folder, "near", "near", COST),
     "complements": lambda folder: compared(folder, "twice", "near", 'Pmax=? [ G !"goal" ]'),
     "answer": lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True),
-    "again": lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()),
-    "never": without_support,
-    "seldom": lambda folder: without_support(folder, 0.03),
 }
 
 

@@ -1,10 +1,7 @@
 """Missions and budgets: what is certified, how large it gets, and what becomes of policies that remember."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from refusals import refused
 from shorthand import certify_all, explain
 from typer.testing import CliRunner
 
@@ -12,16 +9,11 @@ import plumdp as pl
 from plumdp.cli import app
 from plumdp.exchange import write_policy
 from plumdp.model import Question
-from plumdp.model.language.constraint import cut_model
 from plumdp.model.language.property import parse_property
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.question import ask
-from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
-from plumdp.stages import solve
 from plumdp.watching.certified import certified_question
-
-MODELS = Path(__file__).parents[1] / "models"
 
 BOTH = 'Pmax=? [ F ("tool" & F "site") ]'
 FUEL = 'Pmax=? [ F{"fuel"}<=2.5 "site" ]'
@@ -235,138 +227,18 @@ def test_costs_that_cannot_be_counted_are_refused(walk, costs, most, problem):
 
 
 @pytest.mark.slow
-def test_the_command_line_takes_missions_budgets_and_automata(tmp_path):
+def test_the_command_line_takes_missions_and_budgets(tmp_path):
     (tmp_path / "walk.prism").write_text(
         "mdp\nconst double p;\nmodule m\n x : [0..3] init 1;\n [left] x>0 & x<3 -> p : (x'=x-1) + 1-p : (x'=3);\n"
         " [right] x<2 -> p : (x'=x+1) + 1-p : (x'=3);\n [stay] x=3 -> true;\nendmodule\n"
         'label "tool" = x=0;\nlabel "site" = x=2;\nrewards "fuel" true : 1; endrewards\n'
     )
-    (tmp_path / "spec.hoa").write_text(TOOL_THEN_SITE)
     run, file, data = CliRunner().invoke, str(tmp_path / "walk.prism"), str(tmp_path / "counts.parquet")
     simulated = ["simulate", file, "--at", "p=0.9", "-n", "2000", "--max-steps", "9", "--seed", "1", "-o", data]
     assert run(app, simulated).exit_code == 0
-    mission, automaton = (
-        run(app, ["certify", file, data, "-p", text])
-        for text in (BOTH, f'Pmax=? [ HOA: {{"{tmp_path}/spec.hoa", "home" <- x=0}} ]')
-    )
-    assert (mission.exit_code, automaton.exit_code) == (0, 0), automaton.output
-    assert mission.output.splitlines()[0] == automaton.output.splitlines()[0]
-    budget = run(app, ["certify", file, data, "-p", 'Pmax=? [ F{"fuel"}<=1 "site" ]'])
-    assert budget.exit_code == 0, budget.output
-
-
-# Automata from files
-
-TOOL_THEN_SITE = (MODELS / "tool_then_site.hoa").read_text()
-
-
-def read(model, tmp_path, text, names='"home" <- "tool"'):
-    file = tmp_path / "spec.hoa"
-    file.write_text(text)
-    return parse_property(f'Pmax=? [ HOA: {{"{file}", {names}}} ]', model)
-
-
-def test_states_of_an_automaton_are_the_memory(walk, tmp_path):
-    mission = read(walk, tmp_path, TOOL_THEN_SITE)
-    assert sorted(mission.task.names) == ["to the site", "to the tool", "true"]
-    other = parse_property(BOTH, walk)
-    assert ask(mission, walk).model.graph.n_states == ask(other, walk).model.graph.n_states
-
-
-def test_automata_that_are_not_read_are_refused_by_name(walk, tmp_path):
-    def change(old, new):
-        read(walk, tmp_path, TOOL_THEN_SITE.replace(old, new, 1))
-
-    refused("automata:refused", change)
-    for old, new, problem in (
-        ("States: 3", f"States: {'9' * 5000}", "line 3: found 999"),
-        ("[!0] 0", f"[{'(' * 3000}0{')' * 3000}] 0", "line 14: labels are nested too deeply"),
-    ):
-        with pytest.raises(pl.ModelError, match=f"cannot be read as an automaton: {problem}"):
-            change(old, new)
-
-
-def test_an_automaton_that_is_accepted_forever_and_may_still_fail_is_read(walk, tmp_path):
-    """F tool & G !site: a run that has come to the tool is not decided before the end of time."""
-    text = TOOL_THEN_SITE.replace("[@here & 1] 2", "").replace('"to the site" [1] 2 [!1] 1', "{0} [!1] 1")
-    for asked in (read(walk, tmp_path, text), 'Pmax=? [ (F "tool") & (G !"site") ]'):
-        question = ask(asked, walk)
-        assert question.model.graph.memory.relies_on is not None
-        solution = solve(instantiate(question.model, {"p": "0.9"}), question.objective)
-        assert solution.lower[question.model.graph.initial_state] == pytest.approx(0.9)  # one step to the tool
-
-
-# Again and again
-
-PATROL = 'Pmax=? [ (G F "left") & (G F "right") ]'
-
-
-@pytest.fixture(scope="module")
-def patrol():
-    """Three states in a row between which steps succeed with p, behind a door that opens with q, or shuts forever."""
-    p, q = pl.parameters("p", "q")
-
-    def step(state):
-        if state.x < 0:
-            return {"go": [(q, state._replace(x=1)), (1 - q, state._replace(x=3))]} if state.x == -1 else {}
-        if state.x == 3:
-            return {"stay": [(1, state)]}
-        ways = {"left": max(state.x - 1, 0), "right": min(state.x + 1, 2)}
-        return {
-            name: [(p, state._replace(x=x)), (1 - p, state)] if x != state.x else [(1, state)]
-            for name, x in ways.items()
-        }
-
-    labels = {"left": lambda state: state.x == 0, "right": lambda state: state.x == 2}
-    return pl.explore(step, {"x": -1}, space=pl.ParameterSpace.unit("p", "q"), labels=labels)
-
-
-@pytest.fixture(scope="module")
-def patrolled(patrol):
-    return pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 2000, rng=1, max_steps=9)
-
-
-@pytest.mark.night
-def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, tmp_path):
-    """Once the door is open, which has probability 0.8, both ends are met again and again."""
-    found = pl.certify(patrol, patrolled, PATROL)
-    assert found.lower <= 0.8 <= found.upper
-    assert found.upper - found.lower < 0.1
-    assert "it cycles through safe states" in found.beside.remark
-    run = found.policy.start()
-    assert [run({"x": x}) for x in (-1, 1, 0, 1, 2, 1, 0)] == ["go", "left", "right", "right", "left", "left", "right"]
-    for ending in ("csv", "json"):
-        write_policy(found.policy, tmp_path / f"policy.{ending}")
-        assert np.array_equal(read_policy(ask(PATROL, patrol).model, tmp_path / f"policy.{ending}"), found.policy)
-    assert pl.decide(pl.learn(patrol, patrolled), 'P>=0.7 [ (G F "left") & (G F "right") ]').verdict == "yes"
-    pl.write_result(found, tmp_path / "result", model=patrol, counts=patrolled)
-    again = pl.read_result(tmp_path / "result", patrol)
-    assert np.array_equal(again.policy, found.policy)
-    assert explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
-
-
-def test_the_smallest_probability_is_one_minus_the_largest_of_the_opposite(patrol, patrolled):
-    most, least = (
-        pl.certify(patrol, patrolled, text) for text in (PATROL, 'Pmin=? [ (F G !"left") | (F G !"right") ]')
-    )
-    assert least.lower == pytest.approx(1 - most.upper)
-    assert least.upper == pytest.approx(1 - most.lower)
-
-
-@pytest.mark.slow
-def test_a_policy_that_was_not_found_for_it_has_no_value_here(patrol, patrolled):
-    first = pl.PolicyTable(patrol.graph, patrol.graph.first_choice[:-1])
-    for policy in ("uniform", lambda state: "left", first):
-        with pytest.raises(pl.ModelError, match="has a value for policies that were found for it alone"):
-            pl.certify(patrol, patrolled, PATROL, policy=policy)
-
-
-def test_transitions_that_the_data_do_not_show_are_refused_and_a_smaller_space_helps(patrol):
-    counts = pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1)
-    with pytest.raises(pl.DataError, match=r"successor \(x=\d\): the data do not show that this transition can happen"):
-        pl.certify(patrol, counts, PATROL)
-    smaller = cut_model(patrol, ["0.1 <= p <= 0.9"])
-    assert pl.certify(smaller, pl.simulate(smaller, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1), PATROL).upper <= 1
+    for text in (BOTH, 'Pmax=? [ F{"fuel"}<=1 "site" ]'):
+        found = run(app, ["certify", file, data, "-p", text])
+        assert found.exit_code == 0, found.output
 
 
 # Rewards and finite traces

@@ -532,9 +532,6 @@ LONG = {
     "(" * 99 + "door" + "".join(f" U {SETS[i % 9]})" for i in range(99)): MUCH,
     joined("&", 240, lambda a, b, c, i: f"(G<={i} (F<={300 - i} {a}))"): MUCH,
     'F<=1000000 ("goal" & F<=1000000 "odd")': MUCH,
-    joined("&", 9, lambda a, b, c, i: f"((G F {a}) => (G F ({b} | {c})))"): MUCH,
-    joined("&", 12, lambda a, b, c, i: f"(G ({a} => F<={40 + i} ({b} & F {c})))"): MUCH,
-    joined("|", 400, lambda a, b, c, i: f"(F G ({a} | X {b}))"): MUCH,
 }
 
 

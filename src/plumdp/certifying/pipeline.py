@@ -55,7 +55,7 @@ from plumdp.model.question import Asked, Question, ask, is_practice, may_narrow,
 from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
-from plumdp.relaxation.intervals import IntervalMDP, missing_support
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, relaxations_of, tolerating, untied
 from plumdp.result.certificate import Certificate, Certificates
 from plumdp.solver.at_points import move_inside
@@ -370,20 +370,9 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
 def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:
     """Return the relaxation of a model, by default of the one that was learned from.
 
-    If no parameters explain the data, it is what the graph alone allows. A product is refused that relies on
-    transitions which may be impossible.
+    If no parameters explain the data, it is what the graph alone allows.
     """
     model = learned.model if model is None else model
-    uncertain = _relaxed(learned, relaxation, model)
-    if missing_support(uncertain):  # all relaxations are about the same region, and the tightest says most about it
-        doubt = missing_support(_relaxed(learned, default_relaxation(learned), model))
-        if doubt:
-            contradicted = "" if learned.conflict is None else f"{learned.conflict}; besides, "
-            raise DataError(f"{contradicted}{doubt}")
-    return uncertain
-
-
-def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> IntervalMDP:
     region = learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")

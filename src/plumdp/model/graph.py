@@ -244,7 +244,6 @@ class Memory:
     choice: IntArray  # (n_choices): the choice there
     names: tuple[str, ...]  # of the state variables that are memory
     words: str  # what a policy does with it, as certificates say it
-    relies_on: BoolArray | None = None  # (n_transitions): of those that must be possible, or it would be another one
 
     def __repr__(self) -> str:
         return one_line(self, ", ".join(self.names), repr(self.graph))

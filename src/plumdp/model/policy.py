@@ -36,10 +36,6 @@ a function of the state, a dict or a table with names of actions; "uniform", whi
 of a choice for each state; or a probability for each choice. Every function takes all of these."""
 
 UNIFORM = "uniform"
-_FOREVER = (
-    "a mission that is about what happens again and again, or from some time on forever, has a value for policies that "
-    "were found for it alone: leave out the policy"
-)
 
 
 def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
@@ -49,17 +45,14 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     """
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
         if graph.memory is not None and policy.graph.memory is None:
-            _require_any_choice(graph.memory)
             _require_same_graph(graph.memory.graph, policy.graph)
             return _with_memory(graph, graph.memory, policy.choice, policy.weights)
         _require_no_memory(graph, policy.graph.memory)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
     elif isinstance(policy, str):
-        _require_any_choice(graph.memory)
         return _by_word(graph, policy)
     elif _is_named(policy):
-        _require_any_choice(graph.memory)
         return policy_by_name(graph, policy)
     given = _as_array(policy)
     if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
@@ -149,12 +142,6 @@ def _as_array(policy: Any) -> npt.NDArray[Any]:
         return np.asarray(policy)
     except ValueError:  # NumPy's own, of lists in lists of unequal lengths
         raise ModelError("a policy is one list of numbers; this one has lists of unequal lengths inside") from None
-
-
-def _require_any_choice(memory: Memory | None) -> None:
-    """Refuse a policy that was not found for a product which leaves out choices, where it may take others."""
-    if memory is not None and memory.relies_on is not None:
-        raise ModelError(_FOREVER)
 
 
 def _require_no_memory(graph: Graph, memory: Memory | None) -> None:

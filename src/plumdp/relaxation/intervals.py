@@ -159,23 +159,6 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
     return imdp
 
 
-def missing_support(imdp: IntervalMDP) -> str:
-    """Return a transition that a product relies on and that may have probability 0, in words, or an empty text."""
-    memory = imdp.graph.memory
-    if memory is None or memory.relies_on is None:
-        return ""
-    doubtful = memory.relies_on & (imdp.lower[imdp.expression] <= 0)
-    if not doubtful.any():
-        return ""
-    transition = int(np.argmax(doubtful))
-    where = memory.graph.describe_choice(int(memory.choice[imdp.graph.choice_of(transition)]))
-    to = memory.graph.describe_state(int(memory.state[imdp.graph.successor[transition]]))
-    return (
-        f"{where}, successor ({to}): the data do not show that this transition can happen, and what happens again and "
-        "again depends on it; get more data there, or a parameter space in which its probability is above 0"
-    )
-
-
 def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
     """Return the first transition whose bounds or row are wrong, and a description of the fault, or None."""
     lower, upper = imdp.lower, imdp.upper

@@ -77,14 +77,6 @@ def value_part(question: Question) -> dict[str, Any]:
     }
 
 
-def relied_on(model: ParametricMDP) -> list[int]:
-    """Return the expressions of all transitions that a mission needs to be possible, each once."""
-    memory = model.graph.memory
-    if memory is None or memory.relies_on is None:
-        return []
-    return [int(f) for f in np.unique(np.asarray(model.expression)[memory.relies_on])]
-
-
 class Ends:
     """The states in which runs are over, at each step if the objective counts steps."""
 

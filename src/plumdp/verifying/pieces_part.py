@@ -24,7 +24,7 @@ from plumdp.verifying.expansion import Expansion, Wanted, expand, needed_of, rad
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.pieces import half
-from plumdp_verify.polynomials import Polynomial, halved, monomials
+from plumdp_verify.polynomials import halved, monomials
 from plumdp_verify.reading import exact
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12)  # of functions, until margins are not in the way
@@ -35,7 +35,6 @@ _TRIES = 6  # tangents that are added for one end of a piece
 _MOST_HALVES = 300  # parts with the same functions
 _MOST_WORK, _BASE_WORK, _DEEPEST = 1e8, 1e4, 60  # operations of the search, and those of the smallest bound
 _ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
-_POSITIVE = 1e-9  # a lower bound on a probability that is enough
 _NEAR = 1e-7  # how far, relative, a point may be from a set that it is in
 
 
@@ -54,7 +53,6 @@ class Writer:
 
     chains: Sequence[Chain]
     wanted: Sequence[Wanted]
-    support: Sequence[Polynomial]  # in the parameters, which must be positive
     boundary: Boundary
     n_pieces: int = 0
     work: float = 0.0  # about as many operations, so that a search ends on all machines alike
@@ -111,7 +109,7 @@ class Writer:
         return known if len(known) == len(found) else None
 
     def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
-        """Return the polynomials to be bounded: both ends of the wanted value, then all that must be positive."""
+        """Return the polynomials to be bounded, for both ends of each wanted value."""
         claimed = [each.claimed(chain) for chain, each in zip(self.chains, functions, strict=True)]
         values, margins = [value for value, _ in claimed], [margin for _, margin in claimed]
         order, goals = monomials(cube.dimension, functions[0].degree), list[Goal]()
@@ -122,9 +120,6 @@ class Writer:
                 polynomial = {e: c for e, c in zip(order, numbers.tolist(), strict=True) if c or not any(e)}
                 room = _ROOM * abs(end) if isfinite(end) else 0.0
                 goals.append(Goal(polynomial, end + margin - room, margin))
-        for f in self.support:
-            moved = {e: as_float(c) for e, c in cube.transform(f, "").items()}
-            goals.append(Goal(moved, _POSITIVE, 0.0))
         return goals
 
     def brackets(self, cube: Enclosure, goals: Sequence[Goal], depth: int, most: int) -> dict[str, Any] | None:
@@ -151,9 +146,8 @@ class Writer:
         return self._written(proofs)
 
     def _written(self, proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        n = 2 * len(self.wanted)
-        brackets = [{"lower": low, "upper": high} for low, high in zip(proofs[:n:2], proofs[1:n:2], strict=True)]
-        return {"brackets": brackets, **({"support": proofs[n:]} if self.support else {})}
+        pairs = zip(proofs[::2], proofs[1::2], strict=True)
+        return {"brackets": [{"lower": low, "upper": high} for low, high in pairs]}
 
     def end(self, cube: Enclosure, goal: Goal) -> dict[str, Any] | FloatArray | None:
         """Return multipliers that prove a goal on a cube, or else scores of axes, or None where it does not hold."""

@@ -28,7 +28,7 @@ from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.verifying.boundary import Boundary, LikelihoodForm, coordinates_of
-from plumdp.verifying.chain_part import chain_part, relied_on
+from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
@@ -110,7 +110,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     reason = ""
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
-            reason = _prove(content, learned, question, certificate)
+            reason = _prove(content, learned, certificate)
         text, broken = _checked(content, certificate)
     return text, Rejected(reason, broken.layer) if broken is not None and reason else broken
 
@@ -175,7 +175,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
         raise DataError(f"{error}, so there is no witness of this certificate") from None
 
 
-def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> str:
+def _prove(content: dict[str, Any], learned: Learned, certificate: Certificate) -> str:
     """Add the set, its pieces, functions and brackets to a witness, and return why no proof was found, if so."""
     witness = Part(json.loads(json.dumps(content)), WITNESS)
     try:
@@ -187,10 +187,6 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     witness.value["set"] = json.loads(json.dumps(content["set"]))
     chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
     wanted = _wanted(certificate, chains)
-    relied = [question.model.expressions.polynomials[f] for f in relied_on(question.model)]
-    texts = [*dict.fromkeys(map(str, relied))]
-    content |= {"support": texts} if texts else {}
-    support = [parse(text, data.names) for text in texts]
     half_spaces = [*half_spaces_from_space(witness, data.names), *_half_spaces(witness["set"], data)]
     bets = witness["set"]["bets"]
     half_spaces += half_spaces_from_bets(bets, data, stages_of(bets, data)) if bets.value is not None else ()
@@ -198,7 +194,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
     for basis, idle in ways:
         boundary = Boundary(half_spaces, _forms(learned), idle)
-        writer = Writer(chains, wanted, support, boundary)
+        writer = Writer(chains, wanted, boundary)
         try:
             pieces, reason = pieces_part(writer, basis, learned.likely_point)
         except DataError as error:

@@ -1,4 +1,4 @@
-"""Reads the contents of the brackets of a property: path formulas, automata from files, and rewards."""
+"""Reads the contents of the brackets of a property: path formulas and rewards."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import OUT_OF_TABLE, BoolArray, read_only
+from plumdp.model.graph import OUT_OF_TABLE, read_only
 from plumdp.model.language.path import BOUNDS, PathReader, steps, window
 from plumdp.model.language.predicate import DEEP, PredicateReader
 from plumdp.model.language.tokens import Token, Tokens
-from plumdp.model.missions.automaton import Automaton, finite_automaton, mission_automaton
+from plumdp.model.missions.automaton import finite_automaton, mission_automaton
 from plumdp.model.missions.budget import Instant, budget_of
-from plumdp.model.missions.hoa import read_hoa
 from plumdp.model.missions.logic import Path
-from plumdp.model.missions.recurrence import Recurrence, recurrence_of
 from plumdp.model.objectives import Direction, Nature, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure
@@ -26,10 +24,8 @@ from plumdp.model.parametric import RewardStructure
 Quantifier: TypeAlias = tuple[Direction, Nature | None]
 
 _ENDLESS = (
-    "this formula has F or U inside of G, W or R, or the other way round, in a way that is not translated here; join "
-    "by & and | what is decided in finite time, G before what has no G, W or R, and F before what has no F or U (once "
-    "negations are moved inwards), or write its automaton by another tool, as in ltl2tgba -D -G 'F(a & GF b)' > "
-    'spec.hoa, and give that: HOA: {"spec.hoa"}'
+    "this formula has F or U beside G, W or R (once negations are moved inwards), so that it may never be decided; "
+    "bound one of them by steps, as in G<=100, or ask for how often something happens on average: R=? [ S ]"
 )
 _NEVER_DONE = "a reward is collected until a mission is done, and this one never is in finite time"
 
@@ -37,8 +33,8 @@ _NEVER_DONE = "a reward is collected until a mission is done, and this one never
 def read_path(reader: PredicateReader, quantifier: Quantifier) -> Reach | Mission:
     """Read a path formula; with one temporal operator, and neither memory nor a budget, it needs no mission."""
     first, (direction, nature) = reader.tokens.next, quantifier
-    if _is_marked(reader.tokens):
-        return _marked(reader, quantifier)
+    if _is_finite(reader.tokens):
+        return _finite(reader, quantifier)
     path = _formula(reader)
 
     def asked() -> Reach | Mission:
@@ -53,15 +49,10 @@ def read_path(reader: PredicateReader, quantifier: Quantifier) -> Reach | Missio
     return _located(reader.tokens, first, asked)
 
 
-def _is_marked(tokens: Tokens) -> bool:
-    """Return whether the next word says that no formula about infinite runs follows."""
+def _is_finite(tokens: Tokens) -> bool:
+    """Return whether a formula about finite traces follows."""
     after = tokens.all[min(tokens.index + 1, len(tokens.all) - 1)].text
-    return (tokens.next.text, after) in (("HOA", ":"), ("LTLf", "{"))
-
-
-def _marked(reader: PredicateReader, quantifier: Quantifier) -> Mission:
-    """Read an automaton from a file, or a formula about finite traces."""
-    return _from_file(reader, quantifier) if reader.tokens.next.text == "HOA" else _finite(reader, quantifier)
+    return (tokens.next.text, after) == ("LTLf", "{")
 
 
 def _formula(reader: PredicateReader) -> Path:
@@ -81,9 +72,7 @@ def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) 
 
 
 def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mission:
-    n_states, is_max, is_open = reader.model.graph.n_states, quantifier[0] == "max", OUT_OF_TABLE in reader.model.labels
-    found: tuple[Automaton | Recurrence, bool] | None = mission_automaton(path, n_states, is_open=is_open)
-    found = found or recurrence_of(path, n_states, is_max=is_max, is_open=is_open)
+    found = mission_automaton(path, reader.model.graph.n_states, is_open=OUT_OF_TABLE in reader.model.labels)
     if found is None:
         raise ModelError(_ENDLESS)
     return Mission(*found, *quantifier)
@@ -109,41 +98,6 @@ def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
     )
     assert isinstance(mission, Mission)
     return mission
-
-
-def _from_file(reader: PredicateReader, quantifier: Quantifier) -> Mission:
-    """Read ``HOA: {"file.hoa", "p0" <- "goal"}`` as in PRISM; a proposition without states is a label of its name."""
-    tokens, first, states = reader.tokens, reader.tokens.take(), {}
-    for symbol in (":", "{"):
-        tokens.expect(symbol)
-    file = _quoted(tokens, "the name of a file")
-    while tokens.accept(","):
-        name = _quoted(tokens, "a proposition of the automaton")
-        for symbol in ("<", "-"):
-            tokens.expect(symbol)
-        states[name] = reader.predicate()
-    tokens.expect("}")
-
-    def states_of(name: str) -> BoolArray:
-        if name not in states and name not in reader.labels:
-            raise ModelError(
-                f'"{name}" is not a label of the model; say what it is: HOA: {{"{file}", "{name}" <- x=1}}'
-            )
-        return states[name] if name in states else reader.labels[name]
-
-    try:
-        model, is_max = reader.model, quantifier[0] == "max"
-        found = read_hoa(file, states_of, model.graph.n_states, is_max=is_max, is_open=OUT_OF_TABLE in model.labels)
-        return Mission(*found, *quantifier)
-    except ModelError as error:
-        raise tokens.error(str(error), first) from None
-
-
-def _quoted(tokens: Tokens, what: str) -> str:
-    token = tokens.take()
-    if token.kind != "quoted":
-        raise tokens.error(f"{token.text or 'nothing'}: {what} is expected, in quotes", token)
-    return token.text[1:-1]
 
 
 def _reach(path: Path, direction: Direction, nature: Nature | None) -> Reach:
@@ -181,8 +135,8 @@ def _until(reader: PredicateReader, quantifier: Quantifier, reward: RewardStruct
     following = tokens.all[min(tokens.index + 1, len(tokens.all) - 1)].text
     if first.text == "F" and following in BOUNDS:
         raise tokens.error(f"F{following}: a reward until a target takes no bound; write F, or C<=k for k steps", first)
-    if _is_marked(tokens):
-        mission = _marked(reader, quantifier)
+    if _is_finite(tokens):
+        mission = _finite(reader, quantifier)
     else:
         path = _formula(reader)
         if path.spending is not None:
@@ -192,7 +146,7 @@ def _until(reader: PredicateReader, quantifier: Quantifier, reward: RewardStruct
         made = _located(tokens, first, lambda: _mission(path, reader, quantifier))
         assert isinstance(made, Mission)
         mission = made
-    if mission.complement or not isinstance(mission.task, Automaton):
+    if mission.complement:
         raise tokens.error(_NEVER_DONE, first)
     return replace(mission, reward=reward)
 

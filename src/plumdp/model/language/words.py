@@ -160,7 +160,7 @@ def _is_mission(content: list[Token]) -> bool:
         depth += (token.text == "(") - (token.text == ")")
         depths += [depth] * (token.text in _TEMPORAL and token.kind == "word")
     has_words = depths in ([], [0]) and not any(token.text in ("W", "R") for token in content)
-    return not has_words or content[0].text in ("HOA", "LTLf")
+    return not has_words or content[0].text == "LTLf"
 
 
 def _spends(content: list[Token], system: str) -> str:

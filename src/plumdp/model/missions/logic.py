@@ -131,21 +131,6 @@ class Formulas:
             pending += new
         return False
 
-    def endless_operand(self, operator: str, number: int) -> int | None:
-        """Return the formula below G (R) or F (U), without steps, or None if there is none."""
-        node, wide = self._nodes[number], FALSE if operator == "R" else TRUE
-        is_endless = node.operator == operator and node.operands[0] == wide and node.window == ALWAYS
-        return node.operands[1] if is_endless else None
-
-    def joined_parts(self, number: int) -> tuple[str, tuple[int, ...]]:
-        """Return the connective of a formula, & or |, and its operands; none if it has no connective."""
-        node = self._nodes[number]
-        return (node.operator, node.operands) if node.operator in ("&", "|") else ("&", ())
-
-    def both(self, first: Left, second: Left) -> Left:
-        """Return the remaining formula if both must hold."""
-        return self._alternatives.combined("&", (first, second))
-
     def left_of(self, number: int) -> Left:
         """Return a formula as what is left to be done before any state was entered."""
         node = self._nodes[number]
