@@ -54,7 +54,7 @@ VALUES, LEARN, COUPLED = "plumdp.certifying.valuation:", "plumdp.learning.", "pl
 PARTS = (
     Part("bets in cells of the space", {f"{SETS}Cells": same, f"{LEARN}learn:uses_cells": always(False)}),
     Part("likelihood of hidden paths", {
-        f"{SETS}PathEvidence": same, f"{LEARN}learn:Counted": lambda was: lambda *a: was(*a[:8], False),
+        f"{SETS}PathEvidence": same, f"{LEARN}learn:Counted": lambda was: lambda *a: was(*a[:7], False),
     }),
     Part("pieces", {"plumdp.certifying.on_pieces:find_by_pieces": same, f"{VALUES}PROVERS[pieces]": always(UNSAID)}),
     Part("expansions", {f"{VALUES}find_coupled_bounds": same, f"{VALUES}PROVERS[expansion]": always(UNSAID)}),

@@ -126,30 +126,28 @@ def describe(imdp, objective, nature):
         ]
         for s in range(graph.n_states)
     ]
-    return f"model_of({states}, known_support={imdp.known_support})\n{objective}\nnature={nature!r}"
+    return f"model_of({states})\n{objective}\nnature={nature!r}"
 
 
-@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind, known_support):
-    failures = failures_of(kind, known_support, N_MODELS)
+def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind):
+    failures = failures_of(kind, N_MODELS)
     assert not failures, f"{len(failures)} of {4 * N_MODELS} fail, for instance\n" + "\n\n".join(failures[:3])
 
 
-@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_so_it_is_with_kernels_as_plain_python_which_write_the_same_bits(kind, known_support):
+def test_so_it_is_with_kernels_as_plain_python_which_write_the_same_bits(kind):
     with kernels_run_both_ways() as compared:
-        assert failures_of(kind, known_support, size(4, 12)) == []
+        assert failures_of(kind, size(4, 12)) == []
     assert sum(compared.values()) > 100
 
 
-def failures_of(kind, known_support, n_models):
+def failures_of(kind, n_models):
     """Return what is wrong with the solutions of random models."""
-    rng = np.random.default_rng([30, list(KINDS).index(kind), known_support])
+    rng = np.random.default_rng([30, list(KINDS).index(kind), 0])
     failures = []
     for _ in range(n_models):
-        case = random_case(rng, known_support=known_support)
+        case = random_case(rng)
         for objective, nature, exact, attains in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=PRECISION)
             settled = over_before_the_first_step(case.imdp, objective)
@@ -161,17 +159,16 @@ def failures_of(kind, known_support, n_models):
     return failures
 
 
-@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", ["reach", "globally", "reward"])
-def test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_give(kind, known_support):
+def test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_give(kind):
     """With a precision of 1e-13 and probabilities down to 2^-30 every error of rounding counts.
 
     Bounds may stay apart; but none may pass the exact value.
     """
-    rng = np.random.default_rng([31, list(KINDS).index(kind), known_support])
+    rng = np.random.default_rng([31, list(KINDS).index(kind), 0])
     failures = []
     for _ in range(size(50, 400)):
-        case = random_case(rng, known_support=known_support, tiny=(0.5, 30), most_chains=100)
+        case = random_case(rng, tiny=(0.5, 30), most_chains=100)
         for objective, nature, exact, _ in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=1e-13, max_sweeps=1000)
             wrong = [s for s, value in enumerate(exact) if not solution.lower[s] <= value <= solution.upper[s]]

@@ -7,19 +7,11 @@ model is a stochastic game with finitely many positions and moves (vertices) and
 state is the agent's best over its policies of nature's best over its vertices, taken state by state.
 
 Over finitely many steps: backward induction over the same vertices; agent and nature may change their mind every step.
-
-Known support. Nature must keep every transition possible, and may not change its mind (probabilities that shrink from
-step to step would avoid what every fixed one reaches). So lower bounds of 0 are open, and the value is an infimum or a
-supremum that need not be attained: the limit of closed models in which those lower bounds are eps > 0. We solve one
-such model, with an eps so small that the limit can be read off *exactly*; see ``limit`` and ``smallness``.
-A row that leaves no room for a positive probability (its lower bounds sum to 1) keeps its zeros.
-Over finitely many steps, and with a discount, values are continuous in the probabilities, so that support is no matter.
 """
 
 import math
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 
 from flint import fmpq, fmpq_mat
 
@@ -46,7 +38,7 @@ def policy_values(imdp, objective, nature, outcomes=None):
     outcomes = all_outcomes(imdp, objective) if outcomes is None else outcomes
     best = BEST[nature_direction(objective, nature)]
     return {
-        policy: [limit(best(of_state), imdp, objective) for of_state in zip(*of_natures, strict=True)]
+        policy: [best(of_state) for of_state in zip(*of_natures, strict=True)]
         for policy, of_natures in outcomes.items()
     }
 
@@ -59,11 +51,10 @@ def nature_direction(objective, nature):
 def all_outcomes(imdp, objective):
     """Return policy → one vector of state values per nature, of an objective without a bound on its steps.
 
-    Neither the direction of the objective nor that of nature matters here. With known support these are the values
-    of the model with the tiny eps, not yet the limit.
+    Neither the direction of the objective nor that of nature matters here.
     """
     assert objective.steps is None
-    rows = interval_rows(imdp, objective)
+    rows = interval_rows(imdp)
     corners = [vertices(row) for row in rows]
     settled = settled_states(imdp, objective)
     outcomes = {}
@@ -106,8 +97,8 @@ def choices_that_matter(imdp, settled):
 # Rows and their vertices
 
 
-def interval_rows(imdp, objective):
-    """Return per choice its transitions as (successor, lower, upper), zeros raised to eps where the support counts."""
+def interval_rows(imdp):
+    """Return per choice its transitions as (successor, lower, upper)."""
     graph = imdp.graph
     rows = []
     for choice in range(graph.n_choices):
@@ -118,23 +109,7 @@ def interval_rows(imdp, objective):
                 for t, e in ((t, imdp.expression[t]) for t in transitions)
             ]
         )
-    if not has_open_zeros(imdp, objective):
-        return rows
-    eps = smallness(imdp, objective)[1]
-    return [raise_zeros(row, eps) for row in rows]
-
-
-def has_open_zeros(imdp, objective):
-    """Return whether it matters that transitions with lower bound 0 are possible."""
-    discounted = not isinstance(objective, Reach) and objective.discount is not None
-    return imdp.known_support and objective.steps is None and not discounted
-
-
-def raise_zeros(row, eps):
-    """Return the row with lower bounds of 0 raised to eps, if a positive probability fits there at all."""
-    if sum(lower for _, lower, _ in row) == 1:
-        return row
-    return [(successor, eps if lower == 0 < upper else lower, upper) for successor, lower, upper in row]
+    return rows
 
 
 def vertices(row):
@@ -268,44 +243,6 @@ def choice_reward(objective, choice):
     return Fraction(0) if objective.reward.choice is None else Fraction(objective.reward.choice[choice])
 
 
-# Known support: the limit of a rational function of eps, from its value at one tiny eps
-
-
-@lru_cache(maxsize=8)
-def smallness(imdp, objective):
-    """Return (size, eps): eps is small enough to read limits off the value at eps, as ``limit`` does.
-
-    A value of a chain is N(eps) / D(eps), a quotient of determinants (Cramer). Let d be a common denominator of all
-    bounds and rewards, k the longest row, R the largest reward of a step. Multiplied by d, an entry of I - P is an
-    integer polynomial in eps of degree 1; the absolute coefficients of one row of the system sum to at most
-    d (4k + 3 + R), so the integer coefficients of N and D sum to at most size = 2 (d (4k + 3 + R)) ** n_states.
-    """
-    arrays = [imdp.lower, imdp.upper]
-    most = Fraction(0)
-    if not isinstance(objective, Reach):
-        rewards = [part for part in (objective.reward.state, objective.reward.choice) if part is not None]
-        arrays += rewards
-        most = sum((Fraction(float(part.max())) for part in rewards), Fraction(0))
-    denominator = math.lcm(*(Fraction(value).denominator for array in arrays for value in array.tolist()))
-    longest = max(b - a for a, b in pairwise(imdp.graph.first_transition))
-    size = 2 * (denominator * (4 * int(longest) + 3 + math.ceil(most))) ** imdp.graph.n_states
-    return size, Fraction(1, 16 * size**5)
-
-
-def limit(value, imdp, objective):
-    """Return the limit for eps → 0 of a value at the eps of ``smallness``; other values as they are.
-
-    Divide N and D by their common power of eps and let a, b be what is left of them at eps = 0: integers of at most
-    ``size``, not both 0. If b = 0 the value at eps is at least 1 / (2 eps size) > size ** 2, and the limit is infinite.
-    Otherwise the value differs from a / b by at most 4 eps size ** 2 < 1 / (2 size ** 2), and a / b is the only
-    fraction so near whose denominator is at most ``size``.
-    """
-    if not has_open_zeros(imdp, objective):
-        return value
-    size, _ = smallness(imdp, objective)
-    return INFINITY if value > size**2 else value.limit_denominator(size)
-
-
 # Finitely many steps
 
 
@@ -318,7 +255,7 @@ def first_step_values(imdp, objective, nature):
     if isinstance(objective, Reach):
         return bounded_reach(imdp, objective, nature)
     assert objective.target is None, "a bounded reward with a target is not defined here"
-    corners = [vertices(row) for row in interval_rows(imdp, objective)]
+    corners = [vertices(row) for row in interval_rows(imdp)]
     values = [Fraction(0)] * imdp.graph.n_states
     of_choice = [Fraction(0)] * imdp.graph.n_choices
     for _ in range(objective.steps):
@@ -330,7 +267,7 @@ def first_step_values(imdp, objective, nature):
 def bounded_reach(imdp, objective, nature):
     """Return the value of each state and of each choice taken first, for a reach within a window of steps."""
     success, failure = (Fraction(0), Fraction(1)) if objective.complement else (Fraction(1), Fraction(0))
-    corners = [vertices(row) for row in interval_rows(imdp, objective)]
+    corners = [vertices(row) for row in interval_rows(imdp)]
     first, last = objective.steps
     values = [failure] * imdp.graph.n_states
     for step in range(last, -1, -1):

@@ -45,8 +45,7 @@ def near_tie(seed, *, kinds=KINDS, intervals=True):
         2.0 ** -rng.integers(1, 12) if rng.random() < 0.2 else None
     )  # a race: all rows lead to the goal about as often
     states = [random_choices(rng, state, n_inner, luck, is_interval=is_interval) for state in range(n_inner)]
-    known_support = bool(is_interval and rng.random() < 0.3)
-    imdp = model_of([*states, [[(goal, 1.0, 1.0)]], [[(trap, 1.0, 1.0)]]], known_support=known_support)
+    imdp = model_of([*states, [[(goal, 1.0, 1.0)]], [[(trap, 1.0, 1.0)]]])
     kind = str(rng.choice(kinds))
     objective = random_objective(rng, imdp, kind, goal)
     nature = str(rng.choice(["robust", "optimistic"]))
@@ -119,7 +118,7 @@ def random_objective(rng, imdp, kind, goal):
 
 def policy_value(imdp, objective, nature, policy):
     """Return the exact value of each state if the agent follows the policy and nature does its best (or worst)."""
-    rows = interval_rows(imdp, objective)
+    rows = interval_rows(imdp)
     corners = [vertices(rows[choice]) for choice in policy]
     if objective.steps is not None:
         return first_step_values(restricted(imdp, policy), restricted_objective(objective, policy), nature)[0]

@@ -13,7 +13,6 @@ from math import prod
 import numpy as np
 from exact_values import interval_rows, vertices
 
-from plumdp.model.objectives import Reach
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 
@@ -28,7 +27,7 @@ class Case:
     reward: RewardStructure
 
 
-def random_case(rng, *, known_support=False, positive=False, tiny=(0.15, 16), most_chains=250):
+def random_case(rng, *, positive=False, tiny=(0.15, 16), most_chains=250):
     """Return a random model of 2 to 5 states with at most so many pairs of a policy and a vertex nature.
 
     With ``positive`` every lower bound is positive and no row names a successor twice, as Storm wants it. A share
@@ -37,27 +36,25 @@ def random_case(rng, *, known_support=False, positive=False, tiny=(0.15, 16), mo
     while True:
         n_states = int(rng.choice([2, 3, 4, 5], p=[0.05, 0.15, 0.35, 0.45]))
         n_sinks = min(int(rng.choice([0, 1, 2], p=[0.15, 0.2, 0.65])), n_states - 1)  # the last states: runs rest there
-        imdp = random_model(rng, n_states, n_sinks, known_support=known_support, positive=positive, tiny=tiny)
+        imdp = random_model(rng, n_states, n_sinks, positive=positive, tiny=tiny)
         if n_chains(imdp) <= most_chains:
             return Case(imdp, *random_masks(rng, n_states, n_sinks), random_reward(rng, imdp.graph, n_sinks))
 
 
-def random_model(rng, n_states, n_sinks, *, known_support, positive, tiny):
+def random_model(rng, n_states, n_sinks, *, positive, tiny):
     """Return a random interval MDP, half of the time with a table of bounds that transitions share."""
     states = []
     for state in range(n_states - n_sinks):
         states.append([])
         for _ in range(rng.choice([1, 2, 3], p=[0.4, 0.45, 0.15])):
             successors = random_successors(rng, state, n_states, n_sinks, unique=positive)
-            lower, upper = random_bounds(
-                rng, len(successors), known_support=known_support, positive=positive, tiny=tiny
-            )
+            lower, upper = random_bounds(rng, len(successors), positive=positive, tiny=tiny)
             states[-1].append(list(zip(successors.tolist(), lower.tolist(), upper.tolist(), strict=True)))
     states += [[[(sink, 1.0, 1.0)]] for sink in range(n_states - n_sinks, n_states)]
-    return model_of(states, known_support=known_support, is_table=rng.random() < 0.5)
+    return model_of(states, is_table=rng.random() < 0.5)
 
 
-def model_of(states, *, known_support=False, is_table=False):
+def model_of(states, *, is_table=False):
     """Return the interval MDP of one list per state: its choices, each a list of (successor, lower, upper)."""
     rows = [row for choices in states for row in choices]
     successor, lower, upper = (np.array(column) for column in zip(*(t for row in rows for t in row), strict=True))
@@ -72,7 +69,6 @@ def model_of(states, *, known_support=False, is_table=False):
         lower,
         upper,
         expression=expression.ravel(),
-        known_support=known_support,
     )
 
 
@@ -87,7 +83,7 @@ def random_successors(rng, state, n_states, n_sinks, *, unique):
     return np.unique(successors) if unique else successors
 
 
-def random_bounds(rng, size, *, known_support, positive, tiny):
+def random_bounds(rng, size, *, positive, tiny):
     """Return lower and upper bounds of a row around a random distribution, in 16ths or in decimals."""
     if not positive and rng.random() < 0.2:
         return random_decimals(rng, size)
@@ -107,8 +103,6 @@ def random_bounds(rng, size, *, known_support, positive, tiny):
         lower[rng.integers(size)] = 2.0 ** -int(rng.integers(6, exponent + 1))
     if positive:
         lower = np.maximum(lower, 1 / 16)
-    if known_support and lower.sum() == 1 and lower.min() == 0:
-        lower = np.zeros(size)  # leave room for every transition
     return lower, upper
 
 
@@ -151,7 +145,6 @@ def random_reward(rng, graph, n_sinks):
 
 def n_chains(imdp):
     """Return how many pairs of a policy and a vertex nature there are."""
-    anything = Reach(np.zeros(0, bool), np.zeros(0, bool), "max")
-    corners = [len(vertices(row)) for row in interval_rows(imdp, anything)]
+    corners = [len(vertices(row)) for row in interval_rows(imdp)]
     first = imdp.graph.first_choice
     return prod(sum(corners[first[s] : first[s + 1]]) for s in range(imdp.graph.n_states))

@@ -18,7 +18,6 @@ from plumdp.certifying.pipeline import prespecifying
 from plumdp.certifying.since import certify_since
 from plumdp.data import read_whole_runs
 from plumdp.learning.methods import NEEDED, SETS
-from plumdp.model.events import find_events
 from plumdp.model.gaps import with_gaps
 from plumdp.model.question import ask
 from plumdp.relaxation.relax import RELAXATIONS
@@ -79,14 +78,13 @@ QUESTIONS = {
 }
 RELAXED = tuple(f"relaxation {name}" for name in RELAXATIONS)
 OF_MODEL = (T.DISK, T.TABLE, T.GAPS, T.LEARNED_REWARDS)
-OPTIONS = (T.MODEL_TOLERANCE, T.EVENTS, T.WITNESS, T.RUNS, T.PRESPECIFIED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
+OPTIONS = (T.MODEL_TOLERANCE, T.WITNESS, T.RUNS, T.PRESPECIFIED, T.PRACTICE, T.DRAWS, T.DIFFERENCE, T.SINCE)
 KINDS = ("interval", "likelihood", "table")
 ORDERS = get_args(Sampling)  # without a pilot
 GROUPS = (*((each,) for each in (*OF_MODEL, *OPTIONS)), KINDS, tuple(QUESTIONS), RELAXED, ORDERS)
 NOT_MADE = [{T.DISK, T.TABLE}, {T.DISK, T.GAPS}, {T.DISK, T.LEARNED_REWARDS}, {T.TABLE, T.LEARNED_REWARDS}]  # models
 NO_OPTIONS = {
     T.MODEL_TOLERANCE,
-    T.EVENTS,
     T.WITNESS,
     T.RUNS,
     T.DIFFERENCE,
@@ -105,7 +103,7 @@ IMPLIED = {
     T.GAPS: {T.WITH_GAPS},
     "a reward": {T.STEPS},
 } | {order: {T.NO_ORDER} for order in ORDERS}
-NOT_KEPT = {T.DISK, T.EVENTS, T.SINCE}  # what a result cannot be learned again from
+NOT_KEPT = {T.DISK, T.SINCE}  # what a result cannot be learned again from
 NO_PROOF = "no proof of these bounds was found, so there is no witness"  # that it was sought is all that is asked here
 
 
@@ -127,7 +125,6 @@ def answer(given, folder):
         "confidence": 0.99,
         "confidence_set": next((each for each in given if each in KINDS), None),
         "model_tolerance": 0.01 if T.MODEL_TOLERANCE in given else 0.0,
-        "events": find_events(model_of({*given} - {T.TABLE}, folder / "events")) if T.EVENTS in given else None,
     }
     is_prespecified = bool(given & {T.RUNS, T.PRESPECIFIED})
     if T.SINCE in given:
@@ -167,7 +164,7 @@ def lost(result, folder):
 
 def refused(given):
     """Return the sentences that may be said of some features, as patterns."""
-    kind = next((each for each in given if each in KINDS), "interval" if T.EVENTS in given else "likelihood")
+    kind = next((each for each in given if each in KINDS), "likelihood")
     kind = "table" if T.TABLE in given and not {*given} & {*KINDS} else kind
     traits = {each for each in given if isinstance(each, T)}
     traits |= {implied for each in given for implied in IMPLIED.get(each, ())}

@@ -17,7 +17,6 @@ from explained import COUNTS, STUDY
 from shorthand import explain
 
 import plumdp as pl
-from plumdp.model.events import find_events
 from plumdp.reporting.read import explain_result
 from plumdp.result.certificate import Certificate, fingerprint_of
 from plumdp.result.data_file import read_data, write_data
@@ -203,15 +202,6 @@ def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, 
     assert pl.explain(learned, pl.read_result(tmp_path / "result", STUDY.model), parts=["policy"]).variables
     with pytest.raises(pl.DataError, match=r"not Certificate: write explain\(learned, certificate\)$"):
         pl.explain(certificate, learned)
-
-
-def test_events_of_ones_own_are_explained_by_what_was_learned_alone():
-    events = find_events(STUDY.model, merge_complements=False)
-    learned = pl.learn(STUDY.model, COUNTS, events=events)
-    certificate = pl.conclude(learned, STUDY.objective)
-    assert len(pl.explain(learned, certificate, parts=["ladder"]).ladder) == 5
-    with pytest.raises(pl.DataError, match="events of your own were counted, which a certificate does not keep"):
-        explain(STUDY.model, COUNTS, certificate)
 
 
 def odd_model():

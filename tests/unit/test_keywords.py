@@ -10,13 +10,11 @@ from refusals import refused
 import plumdp as pl
 from plumdp.base.vocabulary import Sets
 from plumdp.cli.options import OPTIONS
-from plumdp.model.events import Events
 
 LEARNERS = (pl.learn, pl.certify)
 KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
-    ("events", Events | None, None),
     ("model_tolerance", float, 0.0),
 ]
 
@@ -56,7 +54,7 @@ def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_
         assert (texts[name] == "As in ``certify``.") == (function is not pl.certify)
 
 
-@pytest.mark.parametrize("name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "prespecified"])
+@pytest.mark.parametrize("name", [*(name for name, *_ in KEYWORDS), "relaxation", "prespecified"])
 def test_python_explains_a_keyword_with_the_words_of_the_option(name):
     """Up to the first sign; what follows says how each of them is written."""
     python, option = (re.split(r"[.,:;]", text)[0] for text in (explained(pl.certify)[name], OPTIONS[name].words))
@@ -64,7 +62,7 @@ def test_python_explains_a_keyword_with_the_words_of_the_option(name):
 
 
 def test_the_command_line_has_the_same_defaults():
-    defaults = {name: default or None for name, _, default in KEYWORDS if name != "events"}
+    defaults = {name: default or None for name, _, default in KEYWORDS}
     assert {name: OPTIONS[name].default or None for name in defaults} == defaults
 
 

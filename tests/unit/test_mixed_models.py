@@ -209,7 +209,6 @@ class TestViews:
             assert not ties_rows(free)
             assert default_set(free) == kind
             assert default_set(free, is_about_parameters=True) == "likelihood"
-            assert default_set(free, is_about_intervals=True) == "interval"
 
     @pytest.mark.parametrize(
         ("row", "is_tied"),

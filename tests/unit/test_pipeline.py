@@ -14,7 +14,6 @@ from plumdp.certifying.pipeline import certify, conclude
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn
-from plumdp.model.events import find_events
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.question import ask
 from plumdp.region.conflict import Conflict
@@ -274,16 +273,6 @@ def test_the_likelihood_and_coupled_bounds_are_the_default():
     )
     assert same(default, conclude(learn(model, counts, objectives=[goal(model)]), goal(model)))
     assert same(default, compare(model, counts, goal(model))[-1])
-
-
-def test_events_ask_for_intervals():
-    model = gamble()
-    given = {"events": find_events(model)}
-    counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": "coupled"}
-    default = certify(model, counts, goal(model), **given)
-    assert same(default, certify(model, counts, goal(model), **given, **named))
-    assert (default.how.confidence_set.startswith("likelihood"), default.how.relaxation) == (False, "coupled")
-    assert same(default, conclude(learn(model, counts, objectives=[goal(model)], **given), goal(model)))
 
 
 # Compare

@@ -36,7 +36,7 @@ def acyclic_model(rng):
         for _ in range(rng.integers(1, 4) if i < n_states - n_sinks else 1):
             later = np.arange(i + 1, n_states) if i < n_states - n_sinks else np.array([i])
             successors = rng.choice(later, min(len(later), int(rng.integers(1, 4))), replace=False)
-            lower, upper = random_bounds(rng, len(successors), known_support=False, positive=False, tiny=(0.1, 16))
+            lower, upper = random_bounds(rng, len(successors), positive=False, tiny=(0.1, 16))
             states[place[i]].append(list(zip(place[successors].tolist(), lower.tolist(), upper.tolist(), strict=True)))
     return model_of(states)
 
@@ -67,7 +67,7 @@ def with_other_bounds(rng, imdp):
     positive = bool(rng.random() < 0.4)
     for a, b in pairwise(first):
         if rng.random() < 0.7:
-            lower[a:b], upper[a:b] = random_bounds(rng, b - a, known_support=False, positive=positive, tiny=(0.1, 16))
+            lower[a:b], upper[a:b] = random_bounds(rng, b - a, positive=positive, tiny=(0.1, 16))
             if rng.random() < 0.2:  # one transition is certain, and the others are impossible
                 lower[a:b] = upper[a:b] = 0.0
                 lower[a] = upper[a] = 1.0

@@ -353,12 +353,6 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
         explain(study.model, counts, found)
 
 
-def test_a_new_objective_refuses_what_it_cannot_do(prize):
-    imdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
-    with pytest.raises(pl.ModelError, match="prizes of several values cannot be solved with known support"):
-        pl.stages.solve(imdp, prize(np.array([0.0, 2.0]), "max"))
-
-
 READER = '''
 from pathlib import Path
 import plumdp as pl

@@ -275,7 +275,7 @@ def test_misuse_is_refused_with_its_reason(fork):
 # Every way through solve can be started
 
 
-def tangled(*, known_support=False):
+def tangled():
     """Return three states that nature may hold for long, a goal and a trap, with two choices each."""
     states = [
         [[(0, 0.0, 0.9), (1, 0.05, 0.5), (3, 0.0, 0.1)], [(2, 0.5, 0.9), (4, 0.1, 0.5)]],
@@ -284,7 +284,7 @@ def tangled(*, known_support=False):
         [[(3, 1, 1)]],
         [[(4, 1, 1)]],
     ]
-    return model_of(states, known_support=known_support)
+    return model_of(states)
 
 
 GOAL = np.arange(5) == 3
@@ -292,7 +292,6 @@ PAID = RewardStructure(None, np.array([1.0, 2.0, 0.5, 1.0, 0.0, 3.0, 0.0, 0.0]))
 WAYS = {
     "reach": (tangled(), Reach(GOAL, np.zeros(5, bool), "max")),
     "complement": (tangled(), Reach(GOAL, np.zeros(5, bool), "min", complement=True)),
-    "known support": (tangled(known_support=True), Reward(PAID, "min", GOAL | (np.arange(5) == 4))),
     "steps": (tangled(), Reach(GOAL, np.zeros(5, bool), "max", (0, 4))),
     "reward until": (tangled(), Reward(PAID, "min", GOAL | (np.arange(5) == 4))),
     "discount": (tangled(), Reward(PAID, "min", discount=Fraction(9, 10))),

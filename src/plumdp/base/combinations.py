@@ -42,8 +42,6 @@ _OF_DATA: dict[_Together, str] = {
     (T.OTHER_SET, T.MODEL_TOLERANCE): (
         "{model_tolerance}: there is no tolerant set for {confidence_set}; choose 'interval' or 'likelihood'"
     ),
-    (T.OTHER_SET, T.EVENTS): "{confidence_set}: {events} are for {confidence_set='interval'}",
-    (T.MODEL_TOLERANCE, T.EVENTS): "{model_tolerance} chooses events itself: leave out {events}",
     (T.MODEL_TOLERANCE, T.LEARNED_REWARDS): (
         "{model_tolerance}: rewards that depend on parameters are learned by likelihood sets alone; leave it out"
     ),
@@ -81,7 +79,6 @@ _OF_DATA: dict[_Together, str] = {
         "{order='time'}"
     ),
     (T.SINCE, T.LEARNED_REWARDS): "{since}: sums of learned rewards are not kept for parts of the data",
-    (T.RELEARNED, T.EVENTS): "events of your own were counted, which a certificate does not keep{where}",
     (T.WITNESS, (T.TABLE, T.VIEW)): "verify does not know tables of unknown rows",
     (T.WITNESS, T.MODEL_TOLERANCE): "verify does not know a model tolerance",
     (T.WITNESS, T.AVERAGE): "verify does not know averages in the long run",

@@ -46,7 +46,6 @@ from plumdp.data.run_record import WholeRuns
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.learning.methods import Sets
-from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -77,7 +76,6 @@ def certify(
     threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    events: Events | None = None,
     model_tolerance: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
@@ -115,10 +113,7 @@ def certify(
         Probability that all statements hold simultaneously.
     confidence_set
         The kind of set around the data: "interval" or "likelihood"; "table" sees rows as unknown. By default the
-        likelihood, or intervals if ``events`` are given, or a table if the model has unknown rows, or many parameters
-        that tie no rows.
-    events
-        For intervals of other events than those of the model, see ``find_events``.
+        likelihood, or a table if the model has unknown rows, or many parameters that tie no rows.
     model_tolerance
         Largest total-variation error of every row of the model that the bounds tolerate. Sets are "interval" or
         "likelihood", which here means half-spaces and intervals, without a likelihood.
@@ -156,7 +151,6 @@ def certify(
             objectives=[question],
             confidence=confidence,
             confidence_set=confidence_set,
-            events=events,
             model_tolerance=model_tolerance,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)

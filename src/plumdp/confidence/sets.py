@@ -162,7 +162,6 @@ class Counted:
     questions: tuple[Question, ...] = ()  # that were pre-specified
     directions: Directions | None = None  # in which to be narrow, for the questions
     model_tolerance: float = 0.0  # constraints are widened by it later, and must be made for that
-    events: Events | None = None  # to be counted, if others than those of the model
     has_cells: bool = False  # whether bets are placed in cells of the space
     has_paths: bool = False  # whether there is a likelihood of rows with hidden paths
 

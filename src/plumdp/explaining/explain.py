@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, WhyNot, require_kind
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import tell, working
@@ -179,9 +178,8 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     must not be shown beside this one.
     """
     options = certificate.how.options
-    if not options.keys() >= {*_LEARNING, *_CONCLUDING, "events", "objectives", "policy"}:
+    if not options.keys() >= {*_LEARNING, *_CONCLUDING, "objectives", "policy"}:
         raise DataError("this certificate was put together by hand: there is nothing that could be learned again")
-    refuse({Trait.RELEARNED, bool(options["events"]) and Trait.EVENTS}, f", so that {_ALONE}")
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"witness": options.get("witness", False)}

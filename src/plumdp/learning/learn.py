@@ -22,7 +22,6 @@ from plumdp.data.pilots import pilot_assumption, with_drawn_pilot
 from plumdp.data.practice import with_practice
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen
-from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, Question, ask_all
 from plumdp.model.views import seen_as
@@ -49,7 +48,6 @@ def learn(
     witness: bool = False,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    events: Events | None = None,
     model_tolerance: float = 0.0,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
@@ -74,7 +72,7 @@ def learn(
         Refuse what has no witness (``decisions.make_witness``) as soon as that is known: questions, whole runs, bets in
         cells of the space, which data without an order have, and the likelihood of hidden paths. Bounds are never
         others.
-    confidence, confidence_set, events, model_tolerance
+    confidence, confidence_set, model_tolerance
         As in ``certify``.
 
     Returns
@@ -103,7 +101,7 @@ def learn(
     require_model("learn", model)
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    name = chosen_kind(model, confidence_set, events, model_tolerance)
+    name = chosen_kind(model, confidence_set, model_tolerance)
     kind = SETS[name]
     is_table, model = model.counted.is_table, _view(model, kind, like)
     counted = model.counted
@@ -136,7 +134,7 @@ def learn(
     if is_asked and data.pilot is None:  # cells ask in an order that data decide
         directions = DirectionsAnywhere(questions, solvers)
     prespecified = questions if is_asked else ()
-    given = Counted(cache, data, error, prespecified, directions, float(model_tolerance), events, has_cells, has_paths)
+    given = Counted(cache, data, error, prespecified, directions, float(model_tolerance), has_cells, has_paths)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
     found = kind.make(given)
     for add in [BESIDE[trait] for trait in BESIDE if any(trait in question.traits for question in questions)]:
@@ -160,7 +158,6 @@ def learn(
         cache=cache,
         options={
             "confidence_set": name,
-            "events": events is not None,  # the events themselves are not plain data
             "model_tolerance": float(model_tolerance),
             **({"witness": True} if witness else {}),
         },

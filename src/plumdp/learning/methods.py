@@ -27,7 +27,6 @@ from plumdp.confidence.tolerant import (
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.same_files import together
 from plumdp.fit.fit_record import ModelFit
-from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.model.views import as_parametric
@@ -70,7 +69,7 @@ def interval_evidence(given: Counted) -> Evidence:
         return Evidence.of("interval", tolerant_bounds(given.model, given.counts, error=error), budget)
     budget = given.divided(whole_set())
     error = budget.error_of_set(given.error)
-    found = expression_bounds(given.model, given.counts, error=error, events=given.events)
+    found = expression_bounds(given.model, given.counts, error=error)
     return Evidence.of("interval", found, budget)
 
 
@@ -94,16 +93,12 @@ def likelihood_evidence(given: Counted) -> Evidence:
     )
 
 
-NEEDED = frozenset(
-    {Trait.GAPS, Trait.TABLE, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS, Trait.LEARNED_REWARDS, Trait.RUNS}
-)
+NEEDED = frozenset({Trait.GAPS, Trait.TABLE, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.LEARNED_REWARDS, Trait.RUNS})
 """The traits that a set must be made for."""
 
 SETS: Kinds[Sets, SetKind] = Kinds(
     {
-        "interval": SetKind(
-            interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.EVENTS})
-        ),
+        "interval": SetKind(interval_evidence, frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE})),
         "likelihood": SetKind(
             likelihood_evidence,
             frozenset({Trait.GAPS, Trait.DISK, Trait.MODEL_TOLERANCE, Trait.LEARNED_REWARDS, Trait.RUNS}),
@@ -122,36 +117,31 @@ def error_of(confidence: float) -> float:
     return 1 - confidence
 
 
-def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_about_parameters: bool = False) -> Sets:
+def default_set(model: ParametricMDP, *, is_about_parameters: bool = False) -> Sets:
     """Return the default confidence set, which the model and the options decide.
 
-    It is the likelihood, or intervals if options are about these (``events``). A model with
-    unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
-    (``model_tolerance``).
+    It is the likelihood. A model with unknown rows, or with many parameters that tie no rows, is seen as a table,
+    unless options are about parameters (``model_tolerance``).
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:5").model
-    >>> default_set(model), default_set(model, is_about_intervals=True)
-    ('likelihood', 'interval')
+    >>> default_set(model)
+    'likelihood'
     """
-    if not model.counted.is_table and (is_about_intervals or is_about_parameters):
-        return "interval" if is_about_intervals else "likelihood"
+    if not model.counted.is_table and is_about_parameters:
+        return "likelihood"
     return next((name for name, kind in SETS.items() if kind.is_best(model)), "likelihood")
 
 
-def chosen_kind(
-    model: ParametricMDP,
-    confidence_set: Sets | None,
-    events: Events | None,
-    model_tolerance: float,
-) -> Sets:
+def chosen_kind(model: ParametricMDP, confidence_set: Sets | None, model_tolerance: float) -> Sets:
     """Return the kind of confidence set, or refuse options that exclude each other."""
-    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(model_tolerance)}
-    kind = default_set(model, **about) if confidence_set is None else confidence_set
+    kind = confidence_set
+    if kind is None:
+        kind = default_set(model, is_about_parameters=bool(model_tolerance))
     require_tolerance(model_tolerance)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
-    options = having(bool(model_tolerance) and Trait.MODEL_TOLERANCE, events is not None and Trait.EVENTS)
+    options = having(bool(model_tolerance) and Trait.MODEL_TOLERANCE)
     SETS[kind].refuse(model.traits | options, model_tolerance=model_tolerance, confidence_set=kind)
     return kind
 

@@ -44,15 +44,13 @@ class Shortened(Protocol):
 class IntervalMDP:
     """A graph with bounds for each expression, where transition ``t`` has those of ``expression[t]``.
 
-    A bound is known up to the rounding of one float. Where a lower bound is 0, nature may remove the edge, unless the
-    model says that its support is known, so that every transition has some positive probability.
+    A bound is known up to the rounding of one float. Where a lower bound is 0, nature may remove the edge.
     """
 
     graph: Graph
     expression: IntArray  # (n_transitions)
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
-    known_support: bool = False
     region: RowNature | None = None  # if given, nature picks points of it at each choice
     model_tolerance: float = 0.0  # how far rows may be off from what the expressions say: the bounds allow for it
 
@@ -60,8 +58,7 @@ class IntervalMDP:
         graph = self.graph
         sizes = ((graph.n_states, "state"), (graph.n_transitions, "transition"), (len(self.lower), "interval"))
         region = "" if self.region is None else f"within a {type(self.region).__name__}"
-        support = "known support" if self.known_support else ""
-        return one_line(self, *(number_of(n, thing) for n, thing in sizes), support, region)
+        return one_line(self, *(number_of(n, thing) for n, thing in sizes), region)
 
     @property
     def is_point(self) -> bool:
@@ -81,7 +78,6 @@ class IntervalMDP:
         states: Mapping[str, npt.ArrayLike] | None = None,
         action: npt.ArrayLike | None = None,
         action_names: tuple[str, ...] = ("",),
-        known_support: bool = False,
     ) -> IntervalMDP:
         """Return the interval MDP of your own arrays, which are checked.
 
@@ -105,7 +101,7 @@ class IntervalMDP:
             action_names,
         )
         number = np.arange(len(targets)) if expression is None else expression
-        imdp = IntervalMDP(graph, _integers("expression", number), _floats(lower), _floats(upper), known_support)
+        imdp = IntervalMDP(graph, _integers("expression", number), _floats(lower), _floats(upper))
         _check_shapes(imdp)
         return check_rows(imdp)
 

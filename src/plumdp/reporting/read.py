@@ -47,7 +47,7 @@ from plumdp.result.policy_table import PolicyTable, marks_of, read_policy
 
 _OPTIONS: Mapping[str, Any] = {
     "confidence_set": str,
-    "events": bool,
+    "events": bool,  # of versions up to 0.3
     "model_tolerance": Share,
     "objectives": tuple[str, ...],
     "relaxation": Relaxation,

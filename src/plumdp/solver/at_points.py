@@ -97,7 +97,7 @@ class PointSolver:
 
         The first relaxation in the model's own expressions prepares it.
         """
-        is_of_model = imdp.expression is self._model.expression and not imdp.known_support
+        is_of_model = imdp.expression is self._model.expression
         if self.prepared is None and is_of_model and imdp.graph.levels is None:  # what is on disk is not laid out
             self.prepared = prepare(imdp, self._objective)
         return self.prepared

@@ -237,7 +237,7 @@ def _refuse_endless_rewards(objective: Objective, reward: FloatArray, stays: Boo
 def _require_solvable(imdp: IntervalMDP, objective: Objective) -> Levels:
     levels = imdp.graph.levels
     assert levels is not None
-    if imdp.region is not None or imdp.known_support:
+    if imdp.region is not None:
         raise ModelError("a model that is stored on disk is solved within intervals whose transitions may vanish")
     is_of_levels = objective.n_steps is None and objective.kind in _KINDS
     refuse({Trait.DISK, not is_of_levels and Trait.STEPS})

@@ -63,8 +63,7 @@ def evaluate_all(
     chain, of_chain = asked.problem.mdp, asked.problem.objective
     chains = [replace(asked.like(imdp), expression=chain.expression) for imdp in relaxations]  # one array, shared
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": asked.problem.start}
-    is_shared = len(chains) * len(natures) > 1 and (not chain.known_support or chain.has_fixed_support())
-    if is_shared:
+    if len(chains) * len(natures) > 1:
         is_within = within is not None and asked.keeps_states and within.game.imdp.graph is mdp.graph
         options["prepared"] = prepare(chain, of_chain, within=within if is_within else None)
 

@@ -2,7 +2,7 @@
 
 ``REDUCTIONS`` are for all who walk along the chain of a policy: provers, estimates, advice and writers. They leave a
 policy that draws nothing, or none if the best is asked, and a value that is no complement. ``TO_CHAIN`` makes the rows
-of the policy the model itself. ``TO_GAME`` is for the solvers against nature, which may then drop transitions.
+of the policy the model itself, and is for the solvers against nature.
 
 Three more reductions are taken where what they need is at hand. ``model.memory.count_steps`` makes a number of steps
 part of the state, so that policies may count them. ``coupled.by_cycles`` makes an average in the long run two sums
@@ -27,7 +27,6 @@ from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.known_support import known_support
 from plumdp.solver.problem import MDP, Problem, Reduction, Solution
 
 
@@ -168,7 +167,6 @@ def given(problem: Problem[MDP]) -> Reduction[MDP] | None:
 Reducer = Callable[[Problem[Any]], Reduction[Any] | None]
 REDUCTIONS: tuple[Reducer, ...] = (draw, complement)
 TO_CHAIN: tuple[Reducer, ...] = (*REDUCTIONS, given)
-TO_GAME: tuple[Reducer, ...] = (*TO_CHAIN, known_support)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, solution_of
 from plumdp.solver.qualitative import decide_certain
-from plumdp.solver.reduce import TO_GAME, reduce
+from plumdp.solver.reduce import TO_CHAIN, reduce
 
 
 def solve(
@@ -59,7 +59,7 @@ def solve(
         raise ModelError(f"nature={player!r}: choose 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
         check_policy(imdp.graph, start.policy)
-    game = reduce(Problem(imdp, objective, None, player, start), TO_GAME)
+    game = reduce(Problem(imdp, objective, None, player, start), TO_CHAIN)
     with thread_limit(threads):
         return game.invert(solve_reduced(game.problem, precision, max_sweeps, prepared))
 

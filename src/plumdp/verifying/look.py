@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.combinations import Trait, why_not
 from plumdp.base.edge import MOST_BYTES
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import with_drawn_pilot
@@ -111,8 +110,6 @@ class Look:
         assert self.own is not None
         assert self.own.counts is not None
         options = self.certificate["options"]
-        if options["events"]:
-            raise NotCompared(why_not(Trait.RELEARNED, Trait.EVENTS))
         return learn(
             self.own.model,
             self.own.counts,

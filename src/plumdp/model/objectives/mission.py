@@ -84,4 +84,4 @@ class Mission:
             "difference and improve take it, and ask(property, model) returns it as a question on a product"
         )
 
-    terms = at_step = is_vacuous = flipped = restricted_to = stretched = with_sinks = check_size = _refuse
+    terms = at_step = is_vacuous = flipped = restricted_to = stretched = check_size = _refuse

@@ -94,15 +94,6 @@ class Objective(Protocol):
     def stretched(self, graph: Graph) -> Objective:
         """Return the objective on the model whose choices are states of their own, so that each step takes two."""
 
-    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Objective:
-        """Return the objective on a model in which two sinks take the place of all states whose value is known.
-
-        This is only asked where nature must keep all transitions possible, and without a number of steps or a discount.
-        The trap has the value of a run that never ends (see ``Kind``). The end has the value 1 for the kind END, and 0
-        otherwise. ``reward`` is that of the model's choices, and 1 for the loop in the trap. Rewards are summed until
-        the end, or forever.
-        """
-
     def check_size(self, graph: Graph) -> None:
         """Refuse the graph of another model."""
 

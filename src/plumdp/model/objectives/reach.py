@@ -133,10 +133,6 @@ class Reach:
         target, avoid = np.concatenate([self.target, off]), np.concatenate([self.avoid, off])
         return replace(self, target=target, avoid=avoid, steps=steps)
 
-    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Reach:
-        """Return one minus the probability to come to the trap."""
-        return replace(self, target=is_trap, avoid=is_end, complement=True)
-
     def check_size(self, graph: Graph) -> None:
         """Refuse the graph of another model."""
         check_states("target", self.target, graph)

@@ -167,10 +167,6 @@ class Reward:
         coins = learned.of_choices(np.append(np.full(graph.n_states, -1), learned.coin))
         return replace(coins, span=tuple(2 * span for span in coins.span)) if self.average else coins
 
-    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Reward:
-        """Return the rewards until the end, or forever."""
-        return replace(self, reward=RewardStructure(None, reward), target=is_end if until_end else None)
-
     def check_size(self, graph: Graph) -> None:
         """Refuse the graph of another model."""
         check_states("target", self.target, graph)
