@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import explained
 import pytest
@@ -70,16 +69,6 @@ def test_no_number_is_cut_on_a_narrow_terminal(counts, known):
     result = RUNNER.invoke(app, ["advise", STUDY, counts], env={"COLUMNS": "40"})
     assert result.exit_code == 0
     assert "…" not in result.output
-
-
-@pytest.mark.night
-def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(counts, advice, monkeypatch):
-    monkeypatch.setattr(pl, "advise", lambda *_, **options: replace(advice, unseen=0.9))
-    printed = " ".join(RUNNER.invoke(app, ["advise", STUDY, counts]).output.split())
-    assert printed.startswith(
-        "90 % of the gradient comes from rows that the likelihood ignores: the advised policy is not planned for what "
-        "these rows show. The bounds on the policy's value are "
-    )
 
 
 @pytest.mark.night

@@ -48,18 +48,6 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
     assert {row["action"] for row in rows} <= set(study.model.graph.action_names)
 
 
-@pytest.mark.night
-def test_certify_and_compare_take_a_misfit_and_say_so(folder):
-    data = str(folder / "counts.parquet")
-    text = RUNNER.invoke(app, ["certify", STUDY, data, "--model-tolerance", "0.01"]).output
-    assert "allow for rows that are off by 0.01 in total variation" in " ".join(text.split())
-    found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, "--model-tolerance", "0.01", "--json"]).output)
-    assert {one["model_tolerance"] for one in found} == {0.01}
-    refused = RUNNER.invoke(app, ["certify", STUDY, data, "--model-tolerance", "1"])
-    assert isinstance(refused.exception, pl.DataError)
-    assert "model_tolerance=1.0: give a number from 0 to less than 1" in str(refused.exception)
-
-
 @pytest.mark.slow
 def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(folder, tmp_path):
     """Of the runs of a file, nobody knows who decided when to stop."""

@@ -11,8 +11,8 @@ from math import comb, prod
 
 import numpy as np
 import pytest
+from row_models import listed
 
-import plumdp as pl
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.question import ask
 from plumdp.tables import candidates, table_set
@@ -28,11 +28,7 @@ PLANNED = 300  # times as much as there is, so that rows may be trusted and bets
 @cache
 def model():
     """Return the table: both actions lead to the goal or to a dead end."""
-
-    def step(s):
-        return {a: pl.unknown(*(s._replace(x=x) for x in (1, 2))) for a in TRUTH} if s.x == 0 else {"stay": [(1, s)]}
-
-    return pl.explore(step, {"x": 0}, labels={"goal": lambda s: s.x == 1})
+    return listed({0: {a: [1, 2] for a in TRUTH}}, None, at="x", labels={"goal": 1})
 
 
 def all_batches(visits):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cell_models import cell_model
 from flint import arb, ctx, fmpq
+from row_models import listed
 from tiers import size
 
 import plumdp as pl
@@ -298,13 +299,8 @@ def sensors():
     """Return a chain of two sensors: the first one is seen alone, then whether both agree, then whether both work."""
     rows = [[A, 1 - A], [A * B + (1 - A) * (1 - B), A + B - 2 * A * B], [A * B, 1 - A * B]]
 
-    def step(state):
-        if state.x >= len(rows):
-            return {"stay": [(1, state)]}
-        good, bad = rows[state.x]
-        return {"go": [(good, state._replace(x=state.x + 1)), (bad, state._replace(x=4))]}
-
-    return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("a", "b"), labels={"good": lambda s: s.x == 3})
+    rows = {x: {"go": [(good, x + 1), (bad, 4)]} for x, (good, bad) in enumerate(rows)}
+    return listed(rows, "a b", at="x", labels={"good": 3})
 
 
 def values_outside(n_games):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tank
+from row_models import listed
 from shorthand import explain
 from test_table_certificates import REACH, REWARDS, data
 
@@ -23,17 +24,7 @@ from studies import advise as measured
 
 def apart():
     """Return a model of two untied rows, of which the second is visited seldom, and data."""
-
-    def step(s):
-        if s.x > 1:
-            return {"stay": [(1, s)]}
-        return {
-            "go": pl.unknown(s._replace(x=1), s._replace(x=2), s._replace(x=3))
-            if s.x == 0
-            else [s._replace(x=2), s._replace(x=3)]
-        }
-
-    model = pl.explore(step, {"x": 0}, labels={"goal": lambda s: s.x == 2})
+    model = listed({0: {"go": [1, 2, 3]}, 1: {"go": [2, 3]}}, None, at="x", labels={"goal": 2})
     point = np.array([0.1, 0.5, 0.4, 0.3, 0.7, 1, 1])
     return (
         model,
@@ -117,21 +108,10 @@ TRUTH = {"a": Fraction(3, 10), "b": Fraction(8, 10)}
 def workshop(second=b):
     """Return a model in which one may try coin a, try coin b, rest, or do the job, which needs a and then b."""
 
-    def step(state):
-        if state.at == 0:
-            go, end = (lambda at: state._replace(at=at)), state._replace(at=4)
-            return {
-                "job": [(a, go(1)), (1 - a, end)],
-                "try_a": [(a, go(2)), (1 - a, end)],
-                "try_b": [(b, go(2)), (1 - b, end)],
-                "rest": [(Fraction(1, 2), go(2)), (Fraction(1, 2), end)],
-            }
-        if state.at == 1:
-            return {"job": [(second, state._replace(at=3)), (1 - second, state._replace(at=4))]}
-        return {"stay": [(1, state)]}
-
-    labels = {"done": lambda s: s.at == 3, "tried": lambda s: s.at == 2}
-    return pl.explore(step, {"at": 0}, space=SPACE, labels=labels, rewards={"steps": lambda s: s.at < 2})
+    half = Fraction(1, 2)
+    rows = {"job": [(a, 1), (1 - a, 4)], "try_a": [(a, 2), (1 - a, 4)], "try_b": [(b, 2), (1 - b, 4)]}
+    rows = {0: rows | {"rest": [(half, 2), (half, 4)]}, 1: {"job": [(second, 3), (1 - second, 4)]}}
+    return listed(rows, SPACE, labels={"done": 3, "tried": 2}, rewards={"steps": lambda s: s.at < 2})
 
 
 MODEL = workshop()

@@ -5,6 +5,7 @@ from statistics import NormalDist
 
 import pandas as pd
 import pytest
+from row_models import listed
 
 import plumdp as pl
 
@@ -14,16 +15,8 @@ Z = NormalDist().inv_cdf(0.975)
 
 def coins(p, q):
     """Return a game of one throw of one of two coins, of which the second wins with q."""
-
-    def step(state):
-        if state.at != "start":
-            return {"stop": [(1, state)]}
-        won, lost = state._replace(at="won"), state._replace(at="lost")
-        return {"one": [(p, won), (1 - p, lost)], "two": [(q, won), (1 - q, lost)]}
-
-    return pl.explore(
-        step, {"at": "start"}, space=pl.ParameterSpace.unit("p", "q"), labels={"won": lambda s: s.at == "won"}
-    )
+    rows = {"one": [(p, "won"), (1 - p, "lost")], "two": [(q, "won"), (1 - q, "lost")]}
+    return listed({"start": rows}, "p q", start="start", labels={"won": "won"})
 
 
 MODEL = coins(*pl.parameters("p", "q"))

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from command_line import plumdp
 from in_format import in_format
+from row_models import listed
 from shorthand import certify_all, check_model, compare, improve
 from tiers import size
 
@@ -37,16 +38,11 @@ p, q, r = pl.parameters("p", "q", "r")
 def model(*, cost=2, rows=None, names=("p", "q"), **more):
     """Return a model in which actions a and b lead to the goal, or not."""
 
-    def step(s):
-        if s.x:
-            return {"stay": [(1, s)]}
-        ends = s._replace(x=1), s._replace(x=2)
-        of = rows or {"a": (p, 1 - p), "b": (q, 1 - q)}
-        return {name: pl.unknown(*ends) if rows else list(zip(of[name], ends, strict=True)) for name in of}
-
+    by_name = {"a": [(p, 1), (1 - p, 2)], "b": [(q, 1), (1 - q, 2)]}
+    space = None if rows else pl.ParameterSpace.box(dict.fromkeys(names, (0, 1)) | more)
     rewards = {"cost": lambda s, a: cost if a == "a" else int(a == "b")}
-    space = {} if rows else {"space": pl.ParameterSpace.box(dict.fromkeys(names, (0, 1)) | more)}
-    return pl.explore(step, {"x": 0}, labels={"goal": lambda s: s.x == 1}, choice_rewards=rewards, **space)
+    rows = {name: [1, 2] for name in rows} if rows else by_name
+    return listed({0: rows}, space, at="x", labels={"goal": 1}, choice_rewards=rewards)
 
 
 MODEL = model()

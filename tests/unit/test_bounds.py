@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from row_models import listed
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
@@ -28,22 +29,12 @@ MIXED = "Clopper–Pearson for 1 of 2 events, which a run tries at most once; be
 
 def once():
     """Return a model whose events no run can try twice."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {action: [(f, state._replace(at=k)) for f, k in row] for action, row in ROWS.items()}
-
-    return pl.explore(step, {"at": 0}, space=SPACE)
+    return listed({0: ROWS}, SPACE)
 
 
 def again():
     """Return a model with one event that a run can try any number of times."""
-
-    def step(state):
-        return {"go": [(p, state._replace(at=1)), (1 - p, state._replace(at=0))]}
-
-    return pl.explore(step, {"at": 0}, space=SPACE)
+    return listed({at: {"go": [(p, 1), (1 - p, 0)]} for at in (0, 1)}, SPACE)
 
 
 def mixed():
@@ -162,10 +153,7 @@ def test_counts_of_events_are_taken_as_they_are():
 
 
 def test_a_model_without_unknowns_needs_no_data():
-    def step(state):
-        return {"go": [(0.25, state._replace(at=1)), (0.75, state)]}
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit())
+    model = listed({at: {"go": [(0.25, 1), (0.75, at)]} for at in (0, 1)}, "")
     bounds = expression_bounds(model, counts_of(model, "adaptive"))
     assert bounds.lower.tolist() == bounds.upper.tolist() == [0.25, 0.75, 1]
     assert len(bounds.events) == 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from row_models import listed
 from shorthand import altered, check_model, explain, said
 from tank import BAD, BLIND_TRUTH, TRUTH, blind_tank, tank
 
@@ -30,10 +31,7 @@ def certificate(**changes):
     """Return a certificate made up by hand, of a model of two states."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        return {"go": [(p, state._replace(at=1)), (1 - p, state)], "stop": [(1, state)]}
-
-    graph = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p")).graph
+    graph = listed({at: {"go": [(p, 1), (1 - p, at)], "stop": [(1, at)]} for at in (0, 1)}).graph
     claim = Claim(
         lower=0.25,
         upper=0.5,
@@ -157,17 +155,11 @@ def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
 
 def walk(most=1):
     """Return a model: at 0 one may wait, at a cost of 1, or try to come to the goal at 1; it may end at 2 instead."""
-
-    def step(s):
-        if s.x:
-            return {"stay": [(1, s)]}
-        return {"wait": [(1, s)], "try": [(P, s._replace(x=1)), (1 - P, s._replace(x=2))]}
-
-    return pl.explore(
-        step,
-        {"x": 0},
-        space=pl.ParameterSpace.box({"p": (0, most)}),
-        labels={"goal": lambda s: s.x == 1, "nowhere": lambda s: s.x == 3, "start": lambda s: s.x == 0},
+    return listed(
+        {0: {"wait": [(1, 0)], "try": [(P, 1), (1 - P, 2)]}},
+        pl.ParameterSpace.box({"p": (0, most)}),
+        at="x",
+        labels={"goal": 1, "nowhere": 3, "start": 0},
         rewards={"cost": lambda s: 1 if s.x == 0 else 0, "gain": lambda s: -1 if s.x == 0 else 0},
     )
 

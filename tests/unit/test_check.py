@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from row_models import listed
 
 import plumdp as pl
 
@@ -12,13 +13,8 @@ p, q = pl.parameters("p", "q")
 
 def model_of(rows, space=None, **options):
     """Return the model of one state 0 with the given actions to the states 1, 2, …, which are absorbing."""
-
-    def step(s):
-        if s.x:
-            return {"stay": [(1, s)]}
-        return {name: [(f, s._replace(x=i + 1)) for i, f in enumerate(row)] for name, row in rows.items()}
-
-    return pl.explore(step, {"x": 0}, space=space or pl.ParameterSpace.unit("p", "q"), **options)
+    rows = {name: [(f, i + 1) for i, f in enumerate(row)] for name, row in rows.items()}
+    return listed({0: rows}, space or "p q", at="x", **options)
 
 
 def messages(model):

@@ -6,6 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from row_models import listed
 from shorthand import compare
 
 import plumdp as pl
@@ -22,15 +23,7 @@ p, q = pl.parameters("p", "q")
 
 
 def two_coins():
-    def step(state):
-        if state.at in (2, 3):
-            return {"stay": [(1, state)]}
-        x = (p, q)[state.at]
-        return {"toss": [(x, state._replace(at=state.at + 1 if state.at == 0 else 2)), (1 - x, state._replace(at=3))]}
-
-    model = pl.explore(
-        step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"won": lambda state: state.at == 2}
-    )
+    model = listed({0: {"toss": [(p, 1), (1 - p, 3)]}, 1: {"toss": [(q, 2), (1 - q, 3)]}}, "p q", labels={"won": 2})
     return model, pl.TransitionCounts(model.graph, np.full(model.graph.n_transitions, 500), "adaptive")
 
 

@@ -7,6 +7,7 @@ import pytest
 from both_ways import from_compiled_code
 from hypothesis import given
 from hypothesis import strategies as st
+from row_models import listed
 
 import plumdp as pl
 from plumdp.base.errors import ModelError, WhyNot
@@ -50,12 +51,7 @@ def patience():
     """Return a model that stays with probability 1 - v, and ends with probability v."""
     (v,) = pl.parameters("v")
 
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"go": [(v, state._replace(at=1)), (1 - v, state)]}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("v"), labels={"end": lambda s: s.at == 1})
+    return listed({0: {"go": [(v, 1), (1 - v, 0)]}}, "v", labels={"end": 1})
 
 
 def ellipsoid(model, centre, radius):

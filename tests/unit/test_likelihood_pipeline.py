@@ -11,15 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from constraints import half_spaces_of, likelihood_of, strips_of
+from row_models import listed
 from shorthand import compare
-from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.certifying import valuation
 from plumdp.certifying.pipeline import certify, conclude
 from plumdp.certifying.policy_search import Candidate
 from plumdp.certifying.valuation import Valuation, promises_more
-from plumdp.cli import app
 from plumdp.data.counts import PilotEnd
 from plumdp.learning.learn import learn
 from plumdp.model.objectives import Reward
@@ -35,20 +34,8 @@ UNIT, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
 
 def throws(first, second, space):
     """Return a model that throws a coin in state 0 and another in state 1; the goal is state 2, a trap is state 3."""
-
-    def step(state):
-        if state.at > 1:
-            return {"stay": [(1, state)]}
-        f = (first, second)[state.at]
-        return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=3))]}
-
-    return pl.explore(
-        step,
-        {"at": 0},
-        space=space,
-        labels={"goal": lambda s: s.at == 2, "trap": lambda s: s.at == 3},
-        rewards={"throws": lambda s: s.at < 2},
-    )
+    rows = {at: {"throw": [(f, at + 1), (1 - f, 3)]} for at, f in enumerate((first, second))}
+    return listed(rows, space, labels={"goal": 2, "trap": 3}, rewards={"throws": lambda s: s.at < 2})
 
 
 def array_of(model, pairs):
@@ -195,14 +182,8 @@ def test_a_coin_that_never_shows_one_side_has_a_certificate_that_contains_the_tr
 def test_a_value_that_does_not_depend_on_the_parameters_is_known():
     """Two wrong throws or two right ones lead on: 1/2 whatever p, hence a gradient of zero and no half-spaces."""
 
-    def step(state):
-        if state.at > 2:
-            return {"stay": [(1, state)]}
-        if state.at == 0:
-            return {"throw": [(p, state._replace(at=1)), (1 - p, state._replace(at=2))]}
-        return {"guess": [(Fraction(1, 2), state._replace(at=3)), (Fraction(1, 2), state._replace(at=4))]}
-
-    model = pl.explore(step, {"at": 0}, space=UNIT, labels={"goal": lambda s: s.at == 3})
+    guess = {"guess": [(Fraction(1, 2), 3), (Fraction(1, 2), 4)]}
+    model = listed({0: {"throw": [(p, 1), (1 - p, 2)]}, 1: guess, 2: guess}, UNIT, labels={"goal": 3})
     counts = pl.simulate(model, {"p": 0.3}, 1000, rng=1, max_steps=2)
     found = certify(model, counts, goal(model), **LIMIT)
     assert found.lower == pytest.approx(0.5, abs=1e-6)
@@ -230,15 +211,8 @@ def test_a_model_of_one_state_has_its_value(space):
 
 def waiting():
     """Return a model that may wait forever in front of the goal, or throw a coin until it comes up."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"throw": [(p, state._replace(at=1)), (1 - p, state)], "wait": [(1, state)]}
-
-    return pl.explore(
-        step, {"at": 0}, space=UNIT, labels={"goal": lambda s: s.at == 1}, rewards={"steps": lambda s: s.at == 0}
-    )
+    rows = {0: {"throw": [(p, 1), (1 - p, 0)], "wait": [(1, 0)]}}
+    return listed(rows, UNIT, labels={"goal": 1}, rewards={"steps": lambda s: s.at == 0})
 
 
 @pytest.mark.parametrize(("direction", "value"), [("min", 10), ("max", np.inf)])
@@ -310,13 +284,8 @@ def test_a_space_without_the_truth_is_contradicted_by_strips_or_likelihood():
 def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
     """p, q and (p + q)/2 off the middle by so little that intervals still meet, which the likelihood does not."""
 
-    def step(state):
-        if state.at > 2:
-            return {"stay": [(1, state)]}
-        f = (p, q, (p + q) / 2)[state.at]
-        return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=4))]}
-
-    model = pl.explore(step, {"at": 0}, space=SQUARE, labels={"goal": lambda s: s.at == 3})
+    coins = enumerate((p, q, (p + q) / 2))
+    model = listed({at: {"throw": [(f, at + 1), (1 - f, 4)]} for at, f in coins}, SQUARE, labels={"goal": 3})
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     first = [
         model.graph.first_transition[model.graph.first_choice[np.flatnonzero(model.graph.states["at"] == k)[0]]]
@@ -415,26 +384,6 @@ def test_compare_shows_the_ladder_from_interval_to_coupled():
     expression, rectangular, coupled = (bounds(each) for each in found[2:])
     assert expression[0] <= rectangular[0] <= coupled[0] <= coupled[1] <= rectangular[1] <= expression[1]
     assert coupled[1] - coupled[0] < 0.95 * (rectangular[1] - rectangular[0])
-
-
-@pytest.mark.night
-def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path):
-    runner, data = CliRunner(), str(tmp_path / "counts.parquet")
-    made = runner.invoke(
-        app, ["simulate", "aircraft:6,4,1", "-n", "2000", "--seed", "3", "--form", "counts", "-o", data]
-    )
-    assert made.exit_code == 0, made.output
-    options = ["aircraft:6,4,1", data, "--confidence-set", "likelihood"]
-    shown = runner.invoke(app, ["certify", *options, "-r", "coupled"])
-    assert shown.exit_code == 0, shown.output
-    assert "one point for all states" in shown.output
-    assert "half-spaces across the gradient" in shown.output
-    saved = json.loads(runner.invoke(app, ["certify", *options, "-r", "coupled", "--json"]).output)
-    ladder = json.loads(runner.invoke(app, ["certify", *options, "--relaxation", "all", "--json"]).output)
-    assert [each["relaxation"] for each in ladder] == LADDER
-    assert (ladder[-1]["lower"], ladder[-1]["upper"]) == pytest.approx((saved["lower"], saved["upper"]), abs=2e-6)
-    assert set(saved["gap"]) == {"statistics", "remainder", "rounding", "relaxation"}
-    assert "coupled" in runner.invoke(app, ["certify", *options, "--relaxation", "all"]).output
 
 
 # Which policy

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from row_models import listed
 from shorthand import certify_all, explain
-from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.base.errors import WhyNot
-from plumdp.cli import app
 from plumdp.data import record
 from plumdp.exchange import write_policy
 from plumdp.model import Question, memory
@@ -31,17 +30,8 @@ def model():
     """A goal that is left after one step: "try" reaches it with 2p/5 and may be repeated, "leap" with p, once."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        if state.x:
-            return {"stay": [(1, state._replace(x=2))]}
-        goal, over = state._replace(x=1), state._replace(x=2)
-        return {
-            "wait": [(1, state)],
-            "try": [(2 * p / 5, goal), (1 - 2 * p / 5, state)],
-            "leap": [(p, goal), (1 - p, over)],
-        }
-
-    return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    tries = {"wait": [(1, 0)], "try": [(2 * p / 5, 1), (1 - 2 * p / 5, 0)], "leap": [(p, 1), (1 - p, 2)]}
+    return listed({0: tries, 1: {"stay": [(1, 2)]}}, at="x")
 
 
 @pytest.fixture(scope="module")
@@ -330,26 +320,3 @@ def test_an_automaton_is_a_memory_like_a_counter(counts, model):
 
 
 # On the command line
-
-
-@pytest.mark.night
-def test_the_command_line_asks_with_and_without_memory(tmp_path):
-    (tmp_path / "deadline.prism").write_text(
-        "mdp\nconst double p;\nmodule m\n x : [0..2];\n [wait] x=0 -> true;\n"
-        " [leap] x=0 -> p : (x'=1) + 1-p : (x'=2);\n [stay] x>0 -> (x'=2);\nendmodule\n"
-    )
-    run, file = CliRunner().invoke, str(tmp_path / "deadline.prism")
-    data, out = str(tmp_path / "counts.parquet"), str(tmp_path / "result")
-    assert (
-        run(
-            app, ["simulate", file, "--at", "p=0.95", "-n", "2000", "--max-steps", "4", "--seed", "1", "-o", data]
-        ).exit_code
-        == 0
-    )
-    counting = run(app, ["certify", file, data, "-p", EXACTLY, "-o", out])
-    assert (counting.exit_code, "counts steps" in counting.output) == (0, True)
-    again = run(app, ["certify", file, data, "-p", EXACTLY, "--policy", out])
-    assert again.exit_code == 0
-    assert again.output.splitlines()[0] == counting.output.splitlines()[0]
-    report = run(app, ["report", out])
-    assert report.exit_code == 0, report.output

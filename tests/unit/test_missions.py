@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
-from shorthand import certify_all, explain
+from shorthand import certify_all
 from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.exchange import write_policy
 from plumdp.model import Question
 from plumdp.model.language.property import parse_property
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.question import ask
-from plumdp.result.policy_table import read_policy
 from plumdp.watching.certified import certified_question
 
 BOTH = 'Pmax=? [ F ("tool" & F "site") ]'
@@ -108,21 +106,6 @@ def test_thresholds_differences_and_policies_without_memory_go_with_missions(wal
     assert pl.difference(learned, BOTH, certificate.policy, right).verdicts == ("better",)
     with pytest.raises(pl.ModelError, match="this is asked twice"):
         certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
-
-
-@pytest.mark.night
-@pytest.mark.parametrize("text", [BOTH, FUEL])
-def test_policies_are_followed_written_read_saved_and_explained(walk, counts, text, tmp_path):
-    found = pl.certify(walk, counts, text)
-    for ending in ("csv", "json"):
-        write_policy(found.policy, tmp_path / f"policy.{ending}")
-        assert np.array_equal(read_policy(ask(text, walk).model, tmp_path / f"policy.{ending}"), found.policy)
-    pl.write_result(found, tmp_path / "result", model=walk, counts=counts)
-    again = pl.read_result(tmp_path / "result", walk)
-    assert np.array_equal(again.policy, found.policy)
-    assert explain(walk, counts, again, parts=["ladder"]).ladder[-1].lower == found.lower
-    seen = pl.simulate(walk, {"p": "0.9"}, 20_000, rng=3, max_steps=20, policy=found.policy)
-    assert seen.graph is walk.graph
 
 
 def test_a_run_remembers_by_itself_and_code_keeps_a_budget(walk, counts, certificate):

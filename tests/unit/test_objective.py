@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from refusals import refused
+from row_models import listed
 
 import plumdp as pl
 from plumdp.model.objectives import digest
@@ -147,20 +148,8 @@ def test_a_policy_takes_the_rewards_of_its_own_choices():
 def _model(has_detour):
     """Return a walk that wins with p and is lost otherwise; with a detour there is an action that tries again."""
 
-    def step(s):
-        if s.at == 0:
-            go = [(P, s._replace(at=1)), (1 - P, s._replace(at=2))]
-            again = [(P, s._replace(at=1)), (1 - P, s)]
-            return {"go": go, "retry": again} if has_detour else {"go": go}
-        return {"stay": [(1, s)]}
-
-    return pl.explore(
-        step,
-        {"at": 0},
-        space=pl.ParameterSpace.unit("p"),
-        labels={"goal": lambda s: s.at == 1},
-        rewards={"steps": lambda s: 1.0},
-    )
+    ways = {"go": [(P, 1), (1 - P, 2)]} | ({"retry": [(P, 1), (1 - P, 0)]} if has_detour else {})
+    return listed({0: ways}, labels={"goal": 1}, rewards={"steps": lambda s: 1.0})
 
 
 def _certificate(model, counts, direction="min", **options):

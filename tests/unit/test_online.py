@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import refused
+from row_models import listed
 
 import plumdp as pl
 from plumdp.certifying.pipeline import relax
@@ -45,31 +46,6 @@ def whole(study):
     return final(pl.learn_online(study.model, environment(study), study.objective, episodes=400, spacing=4.0))
 
 
-@pytest.mark.night
-def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
-    truth = pl.stages.instantiate(study.model, study.true_point)
-    best = pl.stages.solve(truth, study.objective).upper[0]
-    records = list(pl.learn_online(study.model, environment(study), study.objective, episodes=3000))
-    assert [r.episodes for r in records] == sorted({r.episodes for r in records})
-    assert records[0].episodes == 0
-    assert records[-1].episodes == 3000
-    for record in records:
-        assert record.bound <= pl.stages.evaluate(truth, record.policy, study.objective).upper[0]
-        assert record.optimistic_bound >= best - 1e-6
-    assert records[-1].bound > records[0].bound
-    assert records[-1].optimistic_bound < records[0].optimistic_bound
-
-
-@pytest.mark.night
-def test_the_true_value_is_that_of_the_safe_policy(study):
-    truth = pl.stages.instantiate(study.model, study.true_point)
-    records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
-    for record in records:
-        worth = pl.stages.evaluate(truth, record.policy, study.objective)
-        assert worth.lower[0] <= record.true_value <= worth.upper[0]
-        assert record.bound <= record.true_value
-
-
 def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
     """Half a chance for a sure goal in one step, one for a step closer: the best first choice changes with the steps.
 
@@ -77,16 +53,9 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
     """
     (p,) = pl.parameters("p")
 
-    def step(s):
-        if s.at == 2:
-            return {"stay": [(1, s)]}
-        go = [(p, s._replace(at=2)), (1 - p, s._replace(at=1))]
-        return {
-            "try": go,
-            "walk": [(1, s._replace(at=1 - s.at))] if s.at else [(p / 2, s._replace(at=2)), (1 - p / 2, s)],
-        }
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
+    go = [(p, 2), (1 - p, 1)]
+    rows = {0: {"try": go, "walk": [(p / 2, 2), (1 - p / 2, 0)]}, 1: {"try": go, "walk": [(1, 0)]}}
+    model = listed(rows, labels={"goal": 2})
     objective = pl.parse_property('Pmax=? [ F<=3 "goal" ]', model)
     simulator = pl.online.simulator(model, {"p": 0.5}, rng=1, max_steps=3)
     for record in pl.learn_online(model, simulator, objective, episodes=2000):
@@ -385,12 +354,7 @@ class TwoDoors:
 
 @pytest.mark.slow
 def test_tables_are_learned_while_acting():
-    def step(state):
-        if state.x:
-            return {"stay": [(1, state)]}
-        return {door: [state._replace(x=1), state._replace(x=2)] for door in ("left", "right")}
-
-    table = pl.explore(step, {"x": 0}, labels={"open": lambda s: s.x == 1})
+    table = listed({0: {"left": [1, 2], "right": [1, 2]}}, None, at="x", labels={"open": 1})
     options = {"episodes": 256, "spacing": 4.0, "exploration": 0.1}
     records = [*pl.learn_online(table, TwoDoors(table.graph), 'Pmax=? [ F "open" ]', **options)]
     assert all(record.bound <= record.true_value for record in records)
@@ -437,16 +401,8 @@ P, Q = pl.parameters("p", "q")
 
 
 def _model(first=P, second=P / 2, space=None):
-    def step(s):
-        if s.x == 0:
-            return {
-                "go": [(first, s._replace(x=1)), (1 - first, s._replace(x=2))],
-                "alt": [(second, s._replace(x=1)), (1 - second, s._replace(x=2))],
-            }
-        return {"stay": [(1, s)]}
-
-    unit = pl.ParameterSpace.unit("p", "q")
-    return pl.explore(step, {"x": 0}, space=space or unit, labels={"goal": lambda s: s.x == 1})
+    rows = {"go": [(first, 1), (1 - first, 2)], "alt": [(second, 1), (1 - second, 2)]}
+    return listed({0: rows}, space or "p q", at="x", labels={"goal": 1})
 
 
 MODEL = _model()

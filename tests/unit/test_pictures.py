@@ -10,6 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from row_models import listed
 from shorthand import altered, check_model
 
 import plumdp as pl
@@ -407,12 +408,7 @@ def held():
     """Return a certificate of a small model with two parameters."""
     p, q = pl.parameters("p", "q")
 
-    def step(state):
-        if state.x:
-            return {"stay": [(1, state)]}
-        return {name: [(e, state._replace(x=1)), (1 - e, state._replace(x=2))] for name, e in (("a", p), ("b", q))}
-
-    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p", "q"))
+    model = listed({0: {"a": [(p, 1), (1 - p, 2)], "b": [(q, 1), (1 - q, 2)]}}, "p q", at="x")
     counts = pl.TransitionCounts(model.graph, [40, 60, 70, 30, 0, 0], "adaptive")
     return pl.certify(model, counts, "Pmax=? [ F x=1 ]")
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from constraints import strips_of
+from row_models import listed
 from shorthand import compare, said
 
 import plumdp as pl
@@ -36,19 +37,8 @@ COMPLETE = "no step is missing because of its outcome"
 
 def two_coins():
     """Return a model that throws the same coin twice: state 0, then state 1; the goal is state 2, a trap is state 3."""
-
-    def step(state):
-        if state.at > 1:
-            return {"stay": [(1, state)]}
-        return {"throw": [(p, state._replace(at=state.at + 1)), (1 - p, state._replace(at=3))]}
-
-    return pl.explore(
-        step,
-        {"at": 0},
-        space=pl.ParameterSpace.unit("p"),
-        labels={"goal": lambda s: s.at == 2},
-        rewards={"throws": lambda s: s.at < 2},
-    )
+    rows = {at: {"throw": [(p, at + 1), (1 - p, 3)]} for at in (0, 1)}
+    return listed(rows, labels={"goal": 2}, rewards={"throws": lambda s: s.at < 2})
 
 
 def counts_of(model, sampling="independent", **by_state):
@@ -122,14 +112,8 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
 
     Of the error 1 % a share of 5 % was kept for this case, divided by two rows.
     """
-
-    def step(state):
-        if state.at > 1:
-            return {"stay": [(1, state)]}
-        f = p if state.at == 0 else 1 - p / 2
-        return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=3))]}
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
+    rows = {at: {"throw": [(f, at + 1), (1 - f, 3)]} for at, f in enumerate((p, 1 - p / 2))}
+    model = listed(rows, labels={"goal": 2})
     counts = counts_of(model, "adaptive", s0=(900, 100), s1=(910, 90))
     options = {"confidence": 0.99, "confidence_set": sets, "relaxation": relaxation, "precision": 1e-9}
     certificate = certify(model, counts, goal(model), **options)
@@ -213,14 +197,7 @@ def test_more_confidence_gives_wider_bounds():
 
 def gamble():
     """Return a start with two ways to the goal: a throw of p, and one of q that may be repeated."""
-
-    def step(state):
-        if state.at > 0:
-            return {"stay": [(1, state)]}
-        won, lost = state._replace(at=1), state._replace(at=2)
-        return {"once": [(p, won), (1 - p, lost)], "again": [(q, won), (1 - q, state)]}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"goal": lambda s: s.at == 1})
+    return listed({0: {"once": [(p, 1), (1 - p, 2)], "again": [(q, 1), (1 - q, 0)]}}, "p q", labels={"goal": 1})
 
 
 def gamble_counts(model):
@@ -310,13 +287,8 @@ def test_one_set_serves_many_objectives(sets):
 def products():
     """Return a model of two coins p and q, thrown at once: the goal is that both show heads."""
 
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        row = [p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)]
-        return {"throw": [(f, state._replace(at=i + 1)) for i, f in enumerate(row)]}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"goal": lambda s: s.at == 1})
+    row = [p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)]
+    return listed({0: {"throw": [(f, i + 1) for i, f in enumerate(row)]}}, "p q", labels={"goal": 1})
 
 
 def products_counts(model):
@@ -344,12 +316,7 @@ def test_sets_of_products_of_parameters_are_certified_and_nested(sets):
 
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
 def test_a_model_without_unknowns_needs_no_data(relaxation):
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"go": [(Fraction(1, 3), state._replace(at=i)) for i in (1, 2, 3)]}
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit(), labels={"goal": lambda s: s.at == 1})
+    model = listed({0: {"go": [(Fraction(1, 3), i) for i in (1, 2, 3)]}}, "", labels={"goal": 1})
     counts = pl.TransitionCounts(model.graph, np.zeros(model.graph.n_transitions, dtype=np.int64), "adaptive")
     certificate = certify(model, counts, goal(model), relaxation=relaxation)
     assert certificate.status == "certified"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from row_models import listed
 from shorthand import compare
 from tiers import examples
 
@@ -235,16 +236,9 @@ def corridor():
     """Return cells 0 to 3, explored from cell 2: their order in the graph is 2, 1, 3, 0."""
     (p,) = pl.parameters("p")
 
-    def step(s):
-        if s.cell in (0, 3):
-            return {"done": [(1, s)]}
-        return {
-            "left": [(p, s._replace(cell=s.cell - 1)), (1 - p, s)],
-            "right": [(p, s._replace(cell=s.cell + 1)), (1 - p, s)],
-        }
-
-    goal = {"goal": lambda s: s.cell == 3}
-    return pl.explore(step, {"cell": 2}, space=pl.ParameterSpace.unit("p"), labels=goal)
+    rows = {x: {"left": [(p, x - 1), (1 - p, x)], "right": [(p, x + 1), (1 - p, x)]} for x in (1, 2)}
+    rows |= {x: {"done": [(1, x)]} for x in (0, 3)}
+    return listed(rows, at="cell", start=2, labels={"goal": 3})
 
 
 MINE = ["done", "left", "right", "done"]  # by the number of the cell

@@ -15,6 +15,7 @@ import explained as betting
 import numpy as np
 import pandas
 import pytest
+from row_models import listed
 from shorthand import altered, check_model
 
 import plumdp as pl
@@ -119,12 +120,11 @@ def hostile_problem():
     """Return a model whose action, state and label are hostile texts, with data and a question."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        if state.at == "goal":
-            return {HOSTILE: [(1, state)]}
-        return {HOSTILE: [(p, state._replace(at="goal")), (1 - p, state)], "wait": [(1, state)]}
-
-    model = pl.explore(step, {"at": HOSTILE}, space=pl.ParameterSpace.unit("p"))
+    rows = {
+        HOSTILE: {HOSTILE: [(p, "goal"), (1 - p, HOSTILE)], "wait": [(1, HOSTILE)]},
+        "goal": {HOSTILE: [(1, "goal")]},
+    }
+    model = listed(rows, start=HOSTILE)
     counts = pl.simulate(model, {"p": "1/3"}, 200, rng=1, max_steps=5)
     return model, counts, pl.parse_property('Pmax=? [ F<=3 at="goal" ]', model)
 
@@ -141,10 +141,7 @@ def hopper():
     """Return a certificate and findings of a model with one action in each state, from a log."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        return {"hop": [(p, state._replace(at="gone")), (1 - p, state)] if state.at == "here" else [(1, state)]}
-
-    model = pl.explore(step, {"at": "here"}, space=pl.ParameterSpace.unit("p"))
+    model = listed({"here": {"hop": [(p, "gone"), (1 - p, "here")]}, "gone": {"hop": [(1, "gone")]}}, start="here")
     log = pandas.DataFrame({"at": ["here"] * 90, "next_at": ["here", "here", "gone"] * 30})
     return explained(model, pl.read_log(model, log), 'P=? [ F<=3 at="gone" ]')
 
@@ -154,12 +151,7 @@ def contradicting():
     """Two actions of one parameter that behave in opposite ways: no parameter explains both."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {name: [(p, state._replace(at=1)), (1 - p, state._replace(at=2))] for name in ("one", "other")}
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    model = listed({0: {name: [(p, 1), (1 - p, 2)] for name in ("one", "other")}})
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:4] = 900, 100, 100, 900
     return model, pl.TransitionCounts(model.graph, counts, "adaptive"), "Pmax=? [ F at=1 ]"

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from row_models import listed
 from shorthand import check_model
 
 import plumdp as pl
@@ -47,10 +48,7 @@ def _conflict():
 def _log():
     (p,) = pl.parameters("p")
 
-    def step(s):
-        return {"go": [(p, s._replace(x=1)), (1 - p, s._replace(x=2))]} if s.x == 0 else {"stay": [(1, s)]}
-
-    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    model = listed({0: {"go": [(p, 1), (1 - p, 2)]}}, at="x")
     rows = pd.DataFrame({"x": [0] * 9, "action": ["go"] * 9, "next_x": [1] * 5 + [7] * 4})
     return pl.read_log(model, rows, on_unmatched="report")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from constraints import half_spaces_of
 from refusals import refused
+from row_models import listed
 from shorthand import certify_all
 
 import plumdp as pl
@@ -21,22 +22,10 @@ TEXTS = ['Pmax=? [ F "both" ]', 'Pmin=? [ F "one" ]', 'R{"throws"}max=? [ F "end
 
 def coins(after_q=Q):
     """Return a model of two throws: p and then q, or q and then another coin. The goal is to win both."""
-
-    def step(state):
-        if state.at > 2:
-            return {"stay": [(1, state)]}
-        chance = {0: P, 1: Q, 2: after_q}[state.at]
-        won, lost = state._replace(at=3 if state.at else 1), state._replace(at=4 if state.at else 5)
-        ways = {"go": [(chance, won), (1 - chance, lost)]}
-        return ways | ({} if state.at else {"other": [(Q, state._replace(at=2)), (1 - Q, lost)]})
-
-    return pl.explore(
-        step,
-        {"at": 0},
-        space=pl.ParameterSpace.unit("p", "q"),
-        labels={"both": lambda s: s.at == 3, "one": lambda s: s.at == 4, "end": lambda s: s.at > 2},
-        rewards={"throws": lambda s: s.at < 3},
-    )
+    rows = {0: {"go": [(P, 1), (1 - P, 5)], "other": [(Q, 2), (1 - Q, 5)]}, 1: {"go": [(Q, 3), (1 - Q, 4)]}}
+    labels = {"both": 3, "one": 4, "end": (3, 4, 5)}
+    rows |= {2: {"go": [(after_q, 3), (1 - after_q, 4)]}}
+    return listed(rows, "p q", labels=labels, rewards={"throws": lambda s: s.at < 3})
 
 
 MODEL = coins()

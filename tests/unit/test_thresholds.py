@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from row_models import listed
 from support.refusals import rows
 
 import plumdp as pl
@@ -31,14 +32,8 @@ def random_model(seed):
         good, bad = rng.choice(N_STATES, size=2, replace=False)
         rows[x, action] = [(share, int(good)), (1 - share, int(bad))]
 
-    def step(state):
-        if state.x >= 3:
-            return {"stay": [(1, state)]}
-        return {a: [(share, state._replace(x=to)) for share, to in rows[state.x, a]] for a in ("a", "b")}
-
-    return pl.explore(
-        step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 3}, rewards={"steps": lambda s: int(s.x < 3)}
-    )
+    rows = {x: {action: rows[x, action] for action in "ab"} for x in range(3)}
+    return listed(rows, SPACE, at="x", labels={"goal": 3}, rewards={"steps": lambda s: int(s.x < 3)})
 
 
 def best_and_worst(model, at):
@@ -171,10 +166,7 @@ def test_other_answers_say_whether_they_are_about_the_policy_found_or_about_all(
 
 @pytest.mark.parametrize(("text", "sentence"), rows("words:of_chains"))
 def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
-    def step(state):
-        return {"throw": [(P, state._replace(x=1)), (1 - P, state._replace(x=2))] if not state.x else [(1, state)]}
-
-    model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 1})
+    model = listed({0: {"throw": [(P, 1), (1 - P, 2)]}}, SPACE, at="x", labels={"goal": 1})
     answer = decide(pl.learn(model, pl.simulate(model, {"p": "0.4"}, 1_000, rng=1, max_steps=1)), text)
     ends = sorted([answer.certificate.claim.bound, answer.limit])
     lower, upper = (f"{outward(100 * end, side, 3)} %" for end, side in zip(ends, (-1, 1), strict=True))
@@ -196,14 +188,9 @@ def test_a_comparison_inside_the_brackets_is_not_a_threshold():
 @pytest.fixture(scope="module")
 def one_throw():
     """Return what data say of a coin with p = 0.6: action b wins with p, action a with half of it."""
-
-    def step(state):
-        win, lose = state._replace(x=3), state._replace(x=4)
-        if state.x:
-            return {"stay": [(1, state)]}
-        return {name: [(f, win), (1 - f, lose)] for name, f in {"a": P / 2, "b": P}.items()}
-
-    model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 3})
+    model = listed(
+        {0: {name: [(f, 3), (1 - f, 4)] for name, f in {"a": P / 2, "b": P}.items()}}, SPACE, at="x", labels={"goal": 3}
+    )
     return pl.learn(model, pl.simulate(model, {"p": 0.6}, 2_000, rng=1, max_steps=1), confidence_set="interval")
 
 

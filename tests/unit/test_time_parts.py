@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from coin_model import COIN
+from row_models import listed
 from tiers import size
 
 import plumdp as pl
@@ -27,11 +28,7 @@ ASKED = 'Pmax=? [ F "goal" ]'
 @cache
 def walk():
     """Return a walk of three unknown rows."""
-
-    def step(s):
-        return {"stay": [(1, s)]} if s.x in (0, 4) else {"go": pl.unknown(s._replace(x=s.x + 1), s._replace(x=s.x - 1))}
-
-    return pl.explore(step, {"x": 2}, labels={"goal": lambda s: s.x == 4})
+    return listed({x: {"go": [x + 1, x - 1]} for x in (1, 2, 3)}, None, at="x", start=2, labels={"goal": 4})
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 from in_format import in_format
-from row_models import row_model
+from row_models import listed, row_model
 
 import plumdp as pl
 from plumdp.watching.plan import WatchState
@@ -238,15 +238,7 @@ def test_certificates_about_now_look_at_memory_and_at_known_columns(tmp_path):
     """Two kinds of units fail with 0.05 and 0.3; half of the 40 days are read from the state, where days are joined."""
     (hazard,) = pl.parameters("hazard")
 
-    def step(state):
-        return (
-            {"run": [(hazard, state._replace(failed=1)), (1 - hazard, state)]}
-            if not state.failed
-            else {"stay": [(1, state)]}
-        )
-
-    labels = {"failed": lambda state: state.failed}
-    model = pl.explore(step, {"failed": 0}, space=pl.ParameterSpace.unit("hazard"), labels=labels)
+    model = listed({0: {"run": [(hazard, 1), (1 - hazard, 0)]}}, "hazard", at="failed", labels={"failed": 1})
     rng, days, asked = np.random.default_rng(1), {}, 'P=? [ F<=12 "failed" ]'
     for number in range(40):
         old = rng.integers(0, 2, 12)
@@ -477,10 +469,7 @@ def test_many_classes_that_one_parameter_ties_are_watched_together():
 
 
 def test_rows_of_a_table_are_watched():
-    def step(state):
-        return {"go": [state._replace(at=i) for i in (1, 2, 3)] if not state.at else [(1, state)]}
-
-    table = pl.explore(step, {"at": 0})
+    table = listed({0: {"go": [1, 2, 3]}, **{at: {"go": [(1, at)]} for at in (1, 2, 3)}}, None)
     go = table.graph.first_transition[0]
     rng, parts = np.random.default_rng(1), []
     for i in range(40):
