@@ -71,10 +71,11 @@ COMMANDS = {
         },
     ),
     "count": Command(
-        "data", _MAYBE, "sql output force json model log",
+        "data", _MAYBE, "carry sql output force json model log",
         "Count the transitions of logs of any size, and report what became of every row.",
         "plumdp count betting:25 runs.parquet -o counts.parquet\n"
         "plumdp count betting:25 counts.parquet tuesday.parquet -o counts.parquet --force\n"
+        "plumdp count betting:25 tuesday.parquet --carry state.parquet\n"
         "plumdp count betting:25 runs --sql snowflake",
         "Files of counts are added, in the order in which their data were collected. Ends with 4 if there are no "
         "steps.",

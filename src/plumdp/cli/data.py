@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import EXIT_CODES, Dialect, Form, NoBets, Status
 from plumdp.cli.errors import FILE, command_line
-from plumdp.cli.inputs import begins_of, format_of, load_model, memory_of, n_first, read_data
+from plumdp.cli.inputs import begins_of, format_of, load_model, memory_of, n_first, read_data, read_on
 from plumdp.cli.options import OF_FORMAT, Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.results import grid, print_json, standard_output
@@ -85,17 +85,19 @@ def count(given: Options) -> int:
     if given.sql is not None:
         print(_query(given, read, given.sql))
         return 0
-    counted = read_data(given, read)
+    carried = None if given.carry is None else read_on(given, read, given.carry)
+    counted = read_data(given, read) if carried is None else carried.counts
     if output is not None:
         plumdp.write_counts(counted, output)
     if given.json:
-        print_json([_manifest(counted, output)], one=True)
+        print_json([_manifest(counted, output) | ({} if carried is None else {"carry": carried.to_dict()})], one=True)
     else:
         steps = number_of(counted.total, "step")
         what = f"{output}: {steps}, counted" if output else f"{steps}, {counted.sampling}"
         made_of = [] if output else [f"  {each}" for each in contents(counted)]
         report = [] if counted.report is None else [str(counted.report)]
-        print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))
+        kept = [] if carried is None else [f"{given.carry}: {carried}"]
+        print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of, *kept]))
     return 0 if counted.total else EXIT_CODES[Status.INCONCLUSIVE]
 
 

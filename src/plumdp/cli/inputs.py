@@ -25,6 +25,7 @@ from plumdp.exchange.read_intervals import model_at
 from plumdp.model.question import PRACTICE
 
 if TYPE_CHECKING:
+    from plumdp.data.carrying import Carried
     from plumdp.data.log import Log
     from plumdp.data.raw_logs import RawLog
     from plumdp.data.run_record import WholeRuns
@@ -191,6 +192,20 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts | Log
 def format_of(given: Options) -> plumdp.LogFormat:
     """Return how the rows of a log are read."""
     return plumdp.LogFormat(**{name: getattr(given, option) for name, option in OF_FORMAT.items()})
+
+
+def read_on(given: Options, model: ParametricMDP, carry: Path) -> Carried:
+    """Return the counts so far of logs that arrive in files."""
+    from plumdp.data.carrying import count_on
+    from plumdp.data.duckdb_tables import find_files
+    from plumdp.data.files import is_counts_file
+
+    files, how = find_files(_data_of(given)), how_counted(given)
+    if is_counts_file(files[0]):
+        raise DataError(f"--carry {carry}: {files[0]} has counts, and is no log: counts are added without it")
+    if how.pop("sampling") != "adaptive":
+        raise DataError(f"--sampling {given.sampling}: counts to which more is added, with --carry, are adaptive")
+    return count_on(model, log_of(given, files), carry, format_of(given), **how, rejected=given.rejected)
 
 
 def how_counted(given: Options) -> dict[str, Any]:

@@ -142,6 +142,10 @@ class Options:
     sql: vocabulary.Dialect | None = option(
         "", "--sql", "Print the query that counts the log in a warehouse, whose result plumdp count reads; DATA is the "
         "name of the table.")
+    carry: Path | None = option(
+        "", "--carry FILE", "Count logs that arrive in files, such as one for each day, as if they were read at once: "
+        "this Parquet file keeps the counts so far, which all commands take, and what runs need that go on in the next "
+        "file. It is made if it is not there, and replaced at the end; files that were counted before are left out.")
     title: str = option("", "--title TEXT", "The heading. Default: the question, in words.", "")
     system: str = option("", "--system TEXT", 'What the model describes, as sentences call it: "the pump".', "")
     checkpoint: Path | None = option("", "--checkpoint FILE", "A file from which an interrupted run continues.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import Any
 
@@ -27,6 +28,7 @@ from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, HasGraph, Indices
 
 _CONTENT = "counts of transitions"
+SO_FAR = "counts so far, and runs that are open"  # which ``count_on`` keeps
 _AGAIN = "count the log again"
 _COLUMNS = {"transition": "INTEGER", "n": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
@@ -128,7 +130,13 @@ def read_counts(model: HasGraph, path: str | Path) -> TransitionCounts:
 
 
 def _read(path: str | Path, graph: Graph) -> TransitionCounts:
-    about = _about(path)
+    about = about_of(path)
+    if about.get("content") == SO_FAR:
+        with connect() as connection, TemporaryDirectory() as folder:
+            file = literal(glob.escape(str(path)))
+            ((content,),) = connection.execute(f"SELECT counts FROM {file} WHERE kind = 'counts'").fetchall()
+            (kept := Path(folder) / "counts.parquet").write_bytes(content)
+            return _read(kept, graph)
     if about.get("content") != _CONTENT:
         raise DataError("this is not a file of counts; logs are read with ", Option("read_log"))
     _check_about(about)
@@ -216,16 +224,16 @@ def _cells(dense: Mapping[str, CountArray], number: int, n_values: int) -> Count
 
 
 def is_counts_file(path: str | Path) -> bool:
-    """Return whether a file is one that ``write_counts`` wrote."""
+    """Return whether a file is one that ``write_counts`` wrote, or ``count_on``."""
     if not Path(path).is_file() or Path(path).suffix != ".parquet":
         return False
     try:
-        return _about(path).get("content") == _CONTENT
+        return about_of(path).get("content") in (_CONTENT, SO_FAR)
     except DataError:
         return False
 
 
-def _about(path: str | Path) -> dict[str, Any]:
+def about_of(path: str | Path) -> dict[str, Any]:
     """Return the metadata that plumdp wrote to a file; empty if there is none."""
     told = metadata_of(path).get("plumdp", "{}")
     try:

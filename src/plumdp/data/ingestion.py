@@ -310,10 +310,23 @@ class TransitionCounter:
         """Return the ends of runs, given a block of their last states and of their numbers of steps."""
         if block is None or self.shares_names:
             return CensoredRuns()
-        graph, states = self._graph, self._matcher.find_states(block, state_columns(self._graph))[0]
-        goes_on = np.bincount(graph.state_of_choice()[graph.choice_of_transition()], self.seen.counts, graph.n_states)
-        is_cut = (states >= 0) & ((goes_on > 0) & ~never_left(graph))[states]
-        return CensoredRuns.of(row_counts(block, LENGTH), is_cut, row_counts(block))
+        return ends_of_runs(
+            self._graph, self.seen.counts, self.states(block), row_counts(block, LENGTH), row_counts(block)
+        )
+
+    def states(self, block: Block) -> Indices:
+        """Return the states of rows, or -1."""
+        return self._matcher.find_states(block, state_columns(self._graph))[0].astype(np.int64)
+
+    @property
+    def found_steps(self) -> Steps | None:
+        """How the numbers of steps are read, if rows showed it."""
+        return "consecutive" if self._has_next else "ordered" if self.is_ordered else None
+
+    @property
+    def has_action_names(self) -> bool | None:
+        """Whether actions are named, and not numbered, if rows showed it."""
+        return False if self.has_action_numbers else True if self._has_names else None
 
     def report(
         self,
@@ -419,6 +432,13 @@ class TransitionCounter:
     def _valuation(self, values: Sequence[Any]) -> str:
         pairs = zip(self._variables, values, strict=True)
         return f"({', '.join(f'{name}={self._mapping.shown(name, value)}' for name, value in pairs)})"
+
+
+def ends_of_runs(graph: Graph, counts: CountArray, states: Indices, lengths: Indices, n: CountArray) -> CensoredRuns:
+    """Return the ends of n runs each, given their last states and numbers of steps, and what was counted in all."""
+    goes_on = np.bincount(graph.state_of_choice()[graph.choice_of_transition()], counts, graph.n_states)
+    is_cut = (states >= 0) & ((goes_on > 0) & ~never_left(graph))[states]
+    return CensoredRuns.of(lengths, is_cut, n)
 
 
 def _copies(block: Block) -> CountArray:

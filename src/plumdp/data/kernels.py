@@ -146,26 +146,43 @@ def _bin(n: int) -> int:
 
 @compiled
 def count_pasts(
-    first: Any, state: Any, choice: Any, transition: Any, is_pilot: Any, tables: Any, memory: Any, cells: Any
+    first: Any,
+    state: Any,
+    choice: Any,
+    transition: Any,
+    is_pilot: Any,
+    tables: Any,
+    memory: Any,
+    cells: Any,
+    past: Any,
+    pasts: Any,
 ) -> None:
     """Add to ``cells`` (2, n_transitions, kinds, values) each step by its past; see ``ContextCounter`` for arguments.
 
     ``memory`` (3, n_choices) has the run that visited a row last, by a number, and how often, and the value of its last
-    outcome. Numbers of runs go on from one call to the next, in the memory of the first row.
+    outcome. Numbers of runs go on from one call to the next, in the memory of the first row. ``past`` (n_runs) says
+    which of ``pasts`` each run had before its first step here, or -1.
     """
     place, rank, successor = tables
     run_of, visits_of, last_of = memory
+    ends, before, visited = pasts
     number = np.int64(0)
     for i in range(len(run_of)):
         number = max(number, run_of[i])
     for run in range(len(first) - 1):
         number += 1
-        since = 0
+        n_steps, since, taken = np.int64(0), np.int64(0), np.int64(-1)
+        if past[run] >= 0:
+            n_steps, since, taken = before[0, past[run]], before[1, past[run]], before[2, past[run]]
+            for i in range(ends[past[run]], ends[past[run] + 1]):
+                run_of[visited[0, i]] = number
+                visits_of[visited[0, i]], last_of[visited[0, i]] = visited[1, i], visited[2, i]
         for i in range(first[run], first[run + 1]):
-            step = i - first[run]
-            since = since + 1 if step > 0 and state[i] == state[i - 1] else 0
-            before = transition[i - 1] if step > 0 else np.int64(-1)
-            previous = rank[before] if before >= 0 and successor[before] == state[i] else 7 * (step > 0)
+            step = n_steps + i - first[run]
+            if i > first[run]:
+                since = since + 1 if state[i] == state[i - 1] else np.int64(0)
+                taken = transition[i - 1]
+            previous = rank[taken] if taken >= 0 and successor[taken] == state[i] else 7 * (step > 0)
             visits, last = 0, 0
             if choice[i] >= 0:
                 if run_of[choice[i]] == number:
@@ -173,12 +190,12 @@ def count_pasts(
                 run_of[choice[i]], visits_of[choice[i]] = number, visits + 1
                 last_of[choice[i]] = 7 if transition[i] < 0 else place[transition[i]]
             if transition[i] >= 0:
-                part, taken = np.int64(is_pilot[i]), transition[i]
-                cells[part, taken, 0, _bin(visits)] += 1
-                cells[part, taken, 1, last] += 1
-                cells[part, taken, 2, previous] += 1
-                cells[part, taken, 3, step if step < 4 else min(_bin(step) + 1, 7)] += 1
-                cells[part, taken, 4, _bin(since)] += 1
+                part, led = np.int64(is_pilot[i]), transition[i]
+                cells[part, led, 0, _bin(visits)] += 1
+                cells[part, led, 1, last] += 1
+                cells[part, led, 2, previous] += 1
+                cells[part, led, 3, step if step < 4 else min(_bin(step) + 1, 7)] += 1
+                cells[part, led, 4, _bin(since)] += 1
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -62,9 +62,16 @@ def contexts_of_log(
         return _of_pasts(relation.graph, tally, pilot)
     number = _moment_of(pilot)
     size = 0 if number is None or moments is None or pilot is None else int(pilot.lengths[number])
-    counter, legend = ContextCounter(relation.graph), _Legend(facts, tally)
+    counter, legend, open_runs = ContextCounter(relation.graph), _Legend(facts, tally), facts.open_runs
     for first, steps in _whole_runs(facts.past_pages(moments, size)):
-        counter.add(first, *legend.read(steps))
+        found = legend.read(steps)
+        if open_runs is None:
+            counter.add(first, *found)
+            continue
+        names = steps.run[first[:-1]]
+        past = open_runs.pasts.find(names)
+        counter.add(first, *found, past, open_runs.pasts)
+        open_runs.keep(names, first, *found[:-1], past)
     return _checked(counter, tally, pilot, "unplaced" if relation.form == "transitions" else "changed")
 
 

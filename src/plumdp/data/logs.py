@@ -165,8 +165,11 @@ class Reading:
         return log
 
     @contextmanager
-    def begun(self, by: str = "") -> Iterator[tuple[Begun, LogSteps]]:
-        """Give what is decided before rows are counted, and the steps of the log, perhaps by unit."""
+    def begun(self, by: str = "", after: str = "") -> Iterator[tuple[Begun, LogSteps]]:
+        """Give what is decided before rows are counted, and the steps of the log, perhaps by unit.
+
+        ``after`` is a file of runs that were open at the end of earlier files.
+        """
         model, format, order, steps, known = self.model, self.format, self.order, self.format.steps, self.format.known
         require_model("read_log", model)
         if self.on_unmatched not in ("error", "report"):
@@ -210,7 +213,8 @@ class Reading:
             if planned is not None and planned.unit == "rows":
                 relation.require_order()
             is_read_again = form != "counts" and (run is not None or STEP in found)
-            relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
+            kept = log.keep(used, is_read_again=is_read_again)
+            relation = replace(relation, log=kept.after(after) if after else kept)
             if is_by_period:
                 relation.require_periods(str(steps))
             relation.require_known(known)
@@ -255,11 +259,10 @@ class Begun:
         """Return after how many runs or rows bets are placed; nothing of ready-made counts, which say it."""
         return _moments(facts, self.planned)
 
-    def finish(self, facts: LogFacts) -> Log | None:
-        """Return the counts and the report; nothing of a unit whose rows have to be looked at one by one."""
+    def tally(self, facts: LogFacts, moments: Moments | None) -> TransitionCounter:
+        """Return the counts of all rows."""
         asked, relation, planned = self.asked, facts.relation, self.planned
-        model, form, are_observations = asked.model, relation.form, self.are_observations
-        moments = self.moments(facts)
+        model = asked.model
         is_by_runs = planned is not None and planned.unit == "runs"
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0
         valued = value_columns(relation.columns).values()
@@ -271,14 +274,25 @@ class Begun:
             steps="consecutive" if self.is_by_period else asked.format.steps,
             out_of_table=out_of_table_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
-            partial=PartialObservations.of(model) if are_observations else None,
+            partial=PartialObservations.of(model) if self.are_observations else None,
             known=asked.format.known,
         )
         for block in facts.count(moments):
             tally.add(tally.without_pasts(block))
         if not facts.unit:
-            tally.is_shared = tally.has_repeated_steps and form != "counts" and shares_names(relation)
+            tally.is_shared = tally.has_repeated_steps and relation.form != "counts" and shares_names(relation)
         tally.settle()
+        return tally
+
+    def finish(self, facts: LogFacts) -> Log | None:
+        """Return the counts and the report; nothing of a unit whose rows have to be looked at one by one."""
+        moments = self.moments(facts)
+        return self.finished(facts, moments, self.tally(facts, moments))
+
+    def finished(self, facts: LogFacts, moments: Moments | None, tally: TransitionCounter) -> Log | None:
+        """Return the same, given the counts of all rows."""
+        asked, relation, planned = self.asked, facts.relation, self.planned
+        model, are_observations = asked.model, self.are_observations
         if facts.unit and tally.is_irregular:
             return None
         if tally.fault is not None:
@@ -290,7 +304,8 @@ class Begun:
             write_rejected(asked.rejected, relation, tally, n=report.rejected)
         if report.rejected and asked.on_unmatched == "error":
             raise DataError(*refusal(report, len(self.files), asked.rejected, are_observations=are_observations))
-        require_outcomes(report, any_observation=bool(model.ends))
+        if facts.open_runs is None:
+            require_outcomes(report, any_observation=bool(model.ends))
         first, time = (None, None) if planned is None else _pilot(facts, tally, planned, moments)
         is_drawn = asked.sampling == "independent"
         remembered = contexts_of_log(facts, tally, moments, first, is_drawn=is_drawn, are_observations=are_observations)

@@ -233,10 +233,10 @@ def refusal(
     return "\n".join([*lines, ""]), *advice
 
 
-def require_outcomes(report: IngestionReport, *, any_observation: bool = False) -> None:
+def require_outcomes(report: IngestionReport, *, any_observation: bool = False, may_go_on: bool = False) -> None:
     """Refuse a log in which most runs end before the outcome of their last action, unless somebody vouches for it.
 
-    Of planned observations, none may be missing.
+    Of planned observations, none may be missing. ``may_go_on`` says that the runs may go on in later files.
     """
     n = report.rows["censored"]
     if report.censoring is not None or 2 * n <= report.n_runs * (not any_observation):
@@ -248,6 +248,14 @@ def require_outcomes(report: IngestionReport, *, any_observation: bool = False) 
         )
         vouch = "If they were lost for reasons that have nothing to do with where they were, say "
         raise DataError(lost, cut, vouch, Option("censoring", "unrelated"))
+    if may_go_on:
+        raise DataError(
+            f"{n:,} of {report.n_runs:,} runs are open: their last row has an action, and no row shows the state after "
+            "it. Nothing was counted. If files end at times that do not depend on where runs are, such as midnight, "
+            "say ",
+            Option("censoring", "unrelated"),
+            "; or begin with the files of more days at once",
+        )
     if report.has_single_rows:
         raise DataError(f"the log shows no step: {SINGLE_ROWS}")
     raise DataError(

@@ -27,6 +27,7 @@ from plumdp.data.columns import (
     next_columns,
     state_columns,
 )
+from plumdp.data.context_counts import OpenRuns
 from plumdp.data.duckdb_engine import MEMORY, Block, column_types, columns_of, pages
 from plumdp.data.duckdb_tables import FILE, keeps_order, numbered_scan, scan, text_bytes, watched
 from plumdp.data.frames import FRAME, SPARK, register_frame
@@ -45,9 +46,12 @@ from plumdp.model.graph import Graph
 UNIT = f"{KNOWN}unit of the row"  # of counts by unit: its name
 HASHES = ("hash of own", "hash of state", "hash of after")  # of what rows of counts are about, as short keys
 COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
-_KEYS, _PASTS = "short_keys", "pasts"  # tables with a short key of each row, as they lie, and by run and step
-PLACED = f"(SELECT rowid, * FROM {_KEYS} WHERE run IS NOT NULL AND isfinite(step))"
+KEYS, _PASTS = "short_keys", "pasts"  # tables with a short key of each row, as they lie, and by run and step
+PLACED = f"(SELECT rowid, * FROM {KEYS} WHERE run IS NOT NULL AND isfinite(step))"
+CARRIED = "carried_rows"  # the table with the last rows of runs that go on from earlier files
+CARRIED_RUN = "number of the carried run"  # their column that names these runs
 _ROWS, _NUMBER = "kept_rows", "number_of_row"  # the table of rows that were kept; the number of a row, from 1
+_WHOLE = ("BIGINT", "INTEGER")
 _KEPT = 0.2 * MEMORY  # bytes of text whose rows are kept in memory, where they take two to three times as much
 _FIRST = 10_000  # rows, by which most logs show that they are in no order
 _NUMBERED = 20  # text files whose rows are numbered for examples
@@ -126,10 +130,22 @@ class LogTable:
                     )
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {FIRST_RUNS} AS {first_runs_sql(self.part, table)}")
 
+    def after(self, state: str) -> LogTable:
+        """Return the log after the last rows of runs that went on at the end of earlier ones, which a file has."""
+        rows = f"SELECT unnest(row), number AS {quoted(CARRIED_RUN)} FROM read_parquet({literal(state)})"
+        typed = f"SELECT * FROM (SELECT * FROM {self.table} LIMIT 0) UNION ALL BY NAME {rows} WHERE kind = 'open'"
+        self.run(CARRIED, typed)
+        table = f"(SELECT * FROM {CARRIED} UNION ALL BY NAME SELECT * FROM {self.table})"
+        return replace(self, table=table, types=column_types(self.connection, table))
+
     def run(self, table: str, query: str) -> None:
         """Make a table of what a query gives, and say meanwhile how much of it is done."""
+        self.run_query(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
+
+    def run_query(self, query: str) -> None:
+        """Run a query, and say meanwhile how much of it is done."""
         with watched(self.connection, "reading the log"):
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
+            self.connection.execute(query)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows that a query gives."""
@@ -211,7 +227,7 @@ class LogSteps:
             return self
         keyed = replace(self, is_followed=is_followed and STEP in self.columns and GAP not in self.columns)
         if keyed.is_followed:
-            self.log.run(_KEYS, self._keys_sql)
+            self.log.run(KEYS, self._keys_sql)
         is_off = self.run is None and self._is_off(f"(SELECT * FROM {keyed._keys} LIMIT {_FIRST})")
         if is_off or self._is_off(keyed._keys) or self.log.memory is not None:  # which leaves rows in no order
             return keyed
@@ -228,14 +244,14 @@ class LogSteps:
 
     @property
     def _keys(self) -> str:
-        return _KEYS if self.is_followed else f"({self._keys_sql})"
+        return KEYS if self.is_followed else f"({self._keys_sql})"
 
     @property
     def _keys_sql(self) -> str:
         """The query for the run, step and file of each row, and a hash of its other columns, in the log's order."""
         columns, table = {"run": self.run_sql}, self.log.table
         if STEP in self.columns:
-            columns["step"] = self._step_number or "NULL"
+            columns["step"] = self.step_number or "NULL"
             if self.form == "transitions":  # of which rows with other steps count as well
                 unread = f"CASE WHEN {self.expressions[STEP]} IS NOT NULL THEN 'NaN'::DOUBLE END"
                 columns["step"] = f"coalesce({columns['step']}, {unread})"
@@ -251,10 +267,10 @@ class LogSteps:
         self.log.run(_PIECES, pieces_sql(table, has_steps=STEP in self.columns, has_files=self._has_files))
         pieces = f"SELECT sum(n) AS n, bool_or(is_off) AS is_off FROM {_PIECES} GROUP BY run"
         ((is_off,),) = self.log.rows(f"SELECT bool_or(is_off OR n > 1) FROM ({pieces})")
-        return not self._step_number or bool(is_off) or bool(self.log.engine)
+        return not self.step_number or bool(is_off) or bool(self.log.engine)
 
     @property
-    def _step_number(self) -> str:
+    def step_number(self) -> str:
         """The step as a number; nothing if its column has another type, or there is none."""
         step = self.columns.get(STEP)
         if step is None:
@@ -410,16 +426,19 @@ class LogSteps:
             last = f"getvariable('{_LASTS}')[{1 + [*moments.stages].index(size)}]"
             kind = self.log.types.get(moments.column, "")
             is_pilot = f"{_sorted_by('run', kind)} <= {last}" if moments.column else f"rowid < {size}"
-        kinds, whole = column_types(self.log.connection, _KEYS), ("BIGINT", "INTEGER")
-        run = "run::BIGINT" if kinds["run"] in whole else "hash(run)"  # what was hashed takes twice as long to sort
-        step = "step" if kinds["step"] in whole else "step::DOUBLE"
-        columns = {"run": run, "step": step, "own": "own", "is_pilot": is_pilot}
+        step = "step" if column_types(self.log.connection, KEYS)["step"] in _WHOLE else "step::DOUBLE"
+        columns = {"run": self.short_run, "step": step, "own": "own", "is_pilot": is_pilot}
         if self.in_order:
-            yield from pages(self.log.connection, _KEYS, columns)
+            yield from pages(self.log.connection, KEYS, columns)
             return
         first = ", 4 DESC" if "rowid" in is_pilot else ""  # of copies of a row, one in the pilot
         self.log.run(_PASTS, f"{select_sql(columns, PLACED)} ORDER BY 1, 2{first}")
         yield from pages(self.log.connection, _PASTS)
+
+    @property
+    def short_run(self) -> str:
+        """The key of a run in ``past_pages``, as SQL: what was hashed takes twice as long to sort."""
+        return "run::BIGINT" if column_types(self.log.connection, KEYS)["run"] in _WHOLE else "hash(run)"
 
     def _staged(self, moments: Moments) -> tuple[dict[str, str], str]:
         """Return the columns with the stage of each row, by its run or by its number, and what to select them from."""
@@ -446,7 +465,7 @@ class LogSteps:
         shared = f"SELECT run, {several} FROM {_PIECES} WHERE run NOTNULL GROUP BY run HAVING count(*) > 1"
         if self.in_order:
             shared += " AND sum(goes_on::INTEGER) < count(*) - 1"
-        elif self._step_number:
+        elif self.step_number:
             has_all = "count(step) = count(*) AND count(DISTINCT step) = max(step) - min(step) + 1"
             shared += f" AND run NOT IN (SELECT run FROM {self._keys} WHERE run NOTNULL GROUP BY run HAVING {has_all})"
         for name, places, n in self.log.rows(f"SELECT *, count(*) OVER () FROM ({shared}) ORDER BY run LIMIT 1"):
@@ -458,9 +477,9 @@ class LogSteps:
         """Whether runs of a small log overlap, by dates, or by numbers that do not begin anew in each run."""
         files = self.log.files
         is_small = self.log.engine != SPARK and (not files or 0 < text_bytes(files) <= _KEPT)  # or one scan more
-        if not {EPISODE, STEP} <= {*self.columns} or not self._step_number or self.form == "counts" or not is_small:
+        if not {EPISODE, STEP} <= {*self.columns} or not self.step_number or self.form == "counts" or not is_small:
             return False
-        step = quoted(self.dates[0]) if is_time(self.dates[1]) else self._step_number  # dates as every engine has them
+        step = quoted(self.dates[0]) if is_time(self.dates[1]) else self.step_number  # dates as every engine has them
         rows = f"SELECT {self.run_sql} AS run, {step} AS step FROM {self.log.table}"
         spans = (
             f"SELECT min(step) AS began, max(step) AS ended FROM ({rows}) AS steps WHERE run IS NOT NULL GROUP BY run"
@@ -508,8 +527,8 @@ class LogSteps:
             )
         names = [name for name in next_columns(self.graph) if name != NEXT_AFTER]
         blank = " AND ".join(f"coalesce(trim(CAST({self.expressions[name]} AS VARCHAR)), '') = ''" for name in names)
-        is_open = f"CASE WHEN {is_partial} AND {blank} THEN {self._step_number} END"
-        ends = f"min({is_open}) AS open, max({self._step_number}) AS last"
+        is_open = f"CASE WHEN {is_partial} AND {blank} THEN {self.step_number} END"
+        ends = f"min({is_open}) AS open, max({self.step_number}) AS last"
         last = f"SELECT {self.run_sql} AS run, {ends} FROM {table} GROUP BY {self.run_sql}"
         for (run,) in self.log.rows(f"SELECT run FROM ({last}) WHERE open < last LIMIT 1"):
             raise DataError(
@@ -593,6 +612,7 @@ class LogFacts:
     past_pages: Callable[[Moments | None, int], Iterator[Block]]
     last_states: Callable[[bool], Block | None]
     unit: str = ""  # its name
+    open_runs: OpenRuns | None = None  # where pasts of runs are kept, if they go on from earlier files
 
 
 def facts_of(relation: LogSteps) -> LogFacts:
