@@ -56,7 +56,7 @@ class Carried:
 
     def __str__(self) -> str:
         again = f"; counted before and left out: {listing(self.repeated, most=3)}" if self.repeated else ""
-        return f"{number_of(self.n_open, 'run')} may go on{again}"
+        return f"{number_of(self.n_open, 'run') if self.n_open else 'no run'} may go on{again}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is said beside the counts, ready for JSON."""

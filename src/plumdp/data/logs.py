@@ -345,6 +345,7 @@ def _report(
     broken = broken_lines(relation.log.connection) if relation.log.files and not facts.unit else []
     if broken:
         spaced = " and ".join(filter(None, [spaced, f"{number_of(len(broken), 'line')} could not be read"]))
+    remark = spaced if facts.open_runs is None else ""  # of files that are added, each would have its own
     hints = {kind: text for kind, text in more.items() if report.rows[kind]} | {**report.hints}
     if spaced and report.rows["impossible transition"]:
         hints["impossible transition"] = f"or rows between two steps are missing, as {spaced}"
@@ -355,7 +356,7 @@ def _report(
         worst={**report.worst, "broken line": shown},
         hints=hints,
         censoring=censoring if report.rows["censored"] else None,
-        assuming=(*tally.assumptions(relation.columns, spaced), *others_of(relation.log.part)),
+        assuming=(*tally.assumptions(relation.columns, remark), *others_of(relation.log.part)),
         no_bets="shared names" if tally.shares_names else None,
         censored_runs=tally.censored_runs(facts.last_states(tally.has_alike)),
     )
