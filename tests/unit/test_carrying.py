@@ -15,7 +15,8 @@ from tiers import size
 import plumdp as pl
 from plumdp import DataError, LogFormat
 from plumdp.base.edge import is_left
-from plumdp.data import count_on, record
+from plumdp.data import record
+from plumdp.data.carrying import count_on
 from plumdp.data.context_counts import OpenRuns, Pasts
 
 HOW = LogFormat(columns={"episode": "run", "state": "x"}, censoring="unrelated")

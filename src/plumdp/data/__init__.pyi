@@ -10,4 +10,3 @@ from .simulators import as_env as as_env
 from .raw_logs import raw_log as raw_log
 from .log_models import model_from_log as model_from_log
 from .log_models import table_from_env as table_from_env
-from .carrying import count_on as count_on
