@@ -28,7 +28,7 @@ from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, HasGraph, Indices
 
 _CONTENT = "counts of transitions"
-SO_FAR = "counts so far, and runs that are open"  # which ``count_on`` keeps
+SO_FAR = "plumdp-carried-counts"  # which ``count_on`` keeps
 _AGAIN = "count the log again"
 _COLUMNS = {"transition": "INTEGER", "n": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
