@@ -1,15 +1,19 @@
 """What a unit costs, from a Parquet file of many pumps to a table with a row for each, and where the time goes.
 
-    python -m studies.units [units] [order]
+    python -m studies.units [units] [order] [certified]
 
-The order is "runs", or "none". Pumps have 10 runs of 20 steps each; the file is in a folder for temporary files.
+The order is "runs", or "none". Pumps have 10 runs of 20 steps each; the file is in a folder for temporary files. All
+units are counted; if fewer are to be certified, the others have rows of these, so that the table is as large.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import resource
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -17,12 +21,13 @@ from typing import Any
 import numpy as np
 
 import plumdp
-from plumdp.data.duckdb_engine import write_parquet
+from plumdp.data.duckdb_engine import Block, write_parquet
 from plumdp.data.units import UnitLogs, read_units
 from plumdp.watching import units
 
 QUESTION = 'R{"cost"}<=6 [ C<=20 ]'
 RUNS, STEPS = 10, 20
+_BLOCK = 1000  # units that are written at once
 COSTS = {"repair": 10, "service": 2, "run": 0}
 
 
@@ -47,7 +52,13 @@ MODEL = plumdp.explore(
 
 def write_log(file: Path, n_units: int) -> None:
     """Write the runs of pumps with probabilities of their own, unit after unit."""
-    rng, n = np.random.default_rng(1), n_units * RUNS
+    rng = np.random.default_rng(1)
+    write_parquet(file, (runs_of(rng, first, min(_BLOCK, n_units - first)) for first in range(0, n_units, _BLOCK)))
+
+
+def runs_of(rng: np.random.Generator, first: int, n_units: int) -> Block:
+    """Return the runs of some pumps, whose numbers begin with the first."""
+    n = n_units * RUNS
     wear, fail = (np.repeat(rng.uniform(*ends, n_units), RUNS) for ends in ((0.05, 0.2), (0.1, 0.4)))
     at, told = np.zeros(n, dtype=np.int64), []
     for _ in range(STEPS):
@@ -60,14 +71,13 @@ def write_log(file: Path, n_units: int) -> None:
     place = np.arange(n * (STEPS + 1))
     names = np.array(["run", "service", "repair", None], dtype=np.object_)
     run = place // (STEPS + 1)
-    block = {
-        "unit": run // RUNS,
+    return {
+        "unit": first + run // RUNS,
         "episode": run % RUNS,
         "step": place % (STEPS + 1),
         "at": np.array(["good", "worn", "down"], dtype=np.object_)[states],
         "action": names[actions],
     }
-    write_parquet(file, [block])
 
 
 def timed(took: dict[str, float], name: str, function: Any) -> Any:
@@ -82,30 +92,47 @@ def timed(took: dict[str, float], name: str, function: Any) -> Any:
     return run
 
 
-def main(n_units: str = "1000", order: str = "runs") -> None:
+def megabytes() -> float:
+    """Return the most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def main(n_units: str = "1000", order: str = "runs", certified: str = "") -> None:
     """Print the processor seconds of a unit, and of its parts."""
     took: dict[str, float] = {}
+    n, options = int(n_units), {"order": None if order == "none" else order}
+    every = n // int(certified or n)
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "pumps.parquet"
-        options: Any = {"order": None if order == "none" else order}
+        log, output = Path(folder) / "pumps.parquet", Path(folder) / "table.parquet"
         write_log(log, 3)
         units.certify_each(MODEL, read_units(MODEL, log, "unit", **options), QUESTION)  # compiles what is compiled
-        write_log(log, int(n_units))
+        writes = multiprocessing.get_context("spawn").Process(target=write_log, args=(log, n))  # its memory is not ours
+        writes.start()
+        writes.join()
         for name in ("learn", "conclude", "decide"):
             setattr(units, name, timed(took, name, getattr(units, name)))
         vars(units)["write_parquet"] = timed(took, "write", write_parquet)
-        start = process_time()
+        before, start = megabytes(), process_time()
         logs = read_units(MODEL, log, "unit", **options)
         read = timed(took, "count", lambda: next(logs.logs, None))
 
         def each() -> Iterator[Any]:
+            place = 0
             while (found := read()) is not None:
-                yield found
+                if place % every == 0:
+                    yield found
+                place += 1
 
-        table = units.certify_each(MODEL, UnitLogs(logs.names, each()), QUESTION, output=Path(folder) / "table.parquet")
-        whole = process_time() - start
-    parts = ", ".join(f"{name} {seconds / len(table.rows):.5f}" for name, seconds in took.items())
-    print(f"{table.sentence} {whole / len(table.rows):.4f} processor seconds a unit: {parts}")
+        table = units.certify_each(MODEL, UnitLogs(logs.names, each()), QUESTION, output=output)
+        whole, rows = process_time() - start, table.rows
+        if every > 1:
+            filled = tuple(rows[i % len(rows)]._replace(unit=name) for i, name in enumerate(logs.names))
+            replace(table, rows=filled).write(output)
+    parts = {name: seconds / (n if name in ("count", "write") else len(rows)) for name, seconds in took.items()}
+    told = ", ".join(f"{name} {seconds:.5f}" for name, seconds in parts.items())
+    print(f"{n:,} units counted, {len(rows):,} certified. {table.sentence}")
+    print(f"processor seconds a unit: {sum(parts.values()):.4f}; {told}; all {whole:.1f}")
+    print(f"memory: {before:.0f} MB before, {megabytes():.0f} MB at most")
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ class Refusal:
     Names in braces are options, with the values that were given or with their own, and ``where`` it is.
     """
 
-    groups: tuple[tuple[Trait, ...], ...]
+    groups: tuple[frozenset[Trait], ...]
     sentence: str
     error: type[Misuse]
 
@@ -157,7 +157,7 @@ class Refusal:
 
 
 REFUSALS = tuple(
-    Refusal(tuple(each if isinstance(each, tuple) else (each,) for each in together), sentence, error)
+    Refusal(tuple(frozenset(each if isinstance(each, tuple) else (each,)) for each in together), sentence, error)
     for error, table in ((DataError, _OF_DATA), (ModelError, _OF_MODELS))
     for together, sentence in table.items()
 )
@@ -166,7 +166,8 @@ REFUSALS = tuple(
 
 def refusals(traits: Collection[Trait | bool]) -> Iterator[Refusal]:
     """Yield what is refused of something that has all of these traits."""
-    return (each for each in REFUSALS if all(not set(group).isdisjoint(traits) for group in each.groups))
+    stated = frozenset(traits)
+    return (each for each in REFUSALS if not any(map(stated.isdisjoint, each.groups)))
 
 
 def why_not(trait: Trait, *others: Trait | bool) -> str:

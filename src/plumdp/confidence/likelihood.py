@@ -497,6 +497,7 @@ def across(likelihood: LevelSet, best: FloatArray, gradient: FloatArray, text: s
     return tangent_half_space(*given, near=furthest_point(*given, best, gradient), text=text)
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def furthest_point(
     table: LikelihoodTable, outcome_counts: FloatArray, threshold: float, best: FloatArray, gradient: FloatArray
 ) -> FloatArray:
@@ -509,8 +510,7 @@ def furthest_point(
     weights = outcome_counts[is_seen]
 
     def is_inside(at: FloatArray) -> bool:
-        values = table.chances(at)[is_seen]
-        return bool((values > 0).all() and weights @ np.log(values) >= threshold)
+        return bool(weights @ np.log(table.chances(at)[is_seen]) >= threshold)  # nan if a value is negative
 
     for _ in range(_TRIES):
         matrix = information(table, outcome_counts, tried[-1]) + SPACE_AS_DATA * np.eye(len(best))
