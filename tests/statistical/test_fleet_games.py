@@ -1,14 +1,19 @@
 """Games of a fleet: how many names on a list are wrong, and how often bounds on unseen units are."""
 
+from dataclasses import replace
+from functools import cache
 from math import inf, log, nan
 
 import numpy as np
 import pytest
+from coin_model import COIN
 from evidence import until_refuted
 from scipy.stats import binom
 from tiers import size
 from watch_games import COIN_ROWS
 
+import plumdp as pl
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.seen import Seen
 from plumdp.watching.fleets import Won, e_value, won_by
 from plumdp.watching.plan import Plan, WatchState
@@ -178,3 +183,123 @@ def test_units_without_bounds_are_the_worst():
     nothing = share_worse(table_of([nan] * 60), share=0.3)
     assert nothing.than == -inf
     assert "Too few units have bounds" in nothing.sentence
+
+
+# What is claimed of many units together, at an error of one half, of 200 fleets of 200 units
+
+
+N, FLEETS, TRIES, ASKED = 200, 200, 10, 0.6
+RATES = {  # values and their probabilities: next to what is asked, where every yes is wrong, or spread
+    "hard": (np.array([np.nextafter(ASKED, 0)]), np.ones(1)),
+    "spread": (np.array([0.05, 0.3, np.nextafter(ASKED, 0), 0.9, 0.99]), np.array([0.1, 0.2, 0.3, 0.2, 0.2])),
+}
+
+
+@cache
+def certified(together):
+    """Return a table of units, one in eleven of which have each number of heads: eleven certificates are made."""
+    units = {f"{i}": TransitionCounts(COIN.graph, tosses(i % (TRIES + 1)), "adaptive") for i in range(N)}
+    return pl.certify_each(COIN, units, f'P>={ASKED} [ F "heads" ]', together=together, confidence=0.5)
+
+
+def tosses(heads):
+    into_heads = np.array([COIN.graph.states["x"][state] == 1 for state in COIN.graph.successor.tolist()])
+    is_toss = np.arange(len(into_heads)) < 2
+    return np.where(is_toss, np.where(into_heads, heads, TRIES - heads), 0)
+
+
+def fleets(together, name, seed, n=FLEETS):
+    """Yield the rates of fleets of units, and their tables."""
+    table, rng, (values, chances) = certified(together), np.random.default_rng(seed), RATES[name]
+    of_heads = {int(row.unit) % (TRIES + 1): row for row in table.rows}
+    for _ in range(n):
+        rates = rng.choice(values, N, p=chances)
+        yield rates, replace(table, rows=tuple(of_heads[heads] for heads in rng.binomial(TRIES, rates).tolist()))
+
+
+def are_wrong(rates, rows):
+    """Return which rows say something that is wrong: of the bounds, or of what was asked."""
+    wrong_verdict = {"yes": rates < ASKED, "no": rates >= ASKED}
+    is_out = np.array([not row.lower <= rate <= row.upper for rate, row in zip(rates, rows, strict=True)])
+    return is_out | [row.verdict in wrong_verdict and wrong_verdict[row.verdict][i] for i, row in enumerate(rows)]
+
+
+def wrong_among_rows(name):
+    return [are_wrong(rates, table.rows).mean() for rates, table in fleets("each", name, 11)]
+
+
+def wrong_somewhere(name):
+    return [are_wrong(rates, table.rows).any() for rates, table in fleets("all", name, 12)]
+
+
+def wrong_among_names(name):
+    """Return the share of wrong verdicts of each list, none counting as no wrong one."""
+    shares = []
+    for rates, table in fleets("rate", name, 13):
+        is_wrong = are_wrong(rates, table.rows) & [row.is_verdict for row in table.rows]
+        shares.append(is_wrong.sum() / max(len(table.named), 1) if table.named else 0.0)
+    return shares
+
+
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("wrong", [wrong_among_rows, wrong_somewhere, wrong_among_names])
+def test_what_is_said_of_many_units_together_is_wrong_no_more_often_than_stated(wrong, name):
+    assert np.mean(wrong(name)) <= 0.5
+
+
+def share_given(table, values, chances, **options):
+    """Return whether the value that all but a share of units reach is wrong; values of units are their rates."""
+    return chances[values < share_worse(table, share=0.4, **options).than].sum() > 0.4
+
+
+def number_given(table, values, chances, **options):
+    found = share_worse(table, 0.5, **options)
+    return found.share < chances[values < 0.5].sum()
+
+
+def number_chosen(table, values, chances, **options):
+    """Return whether the bound is wrong at any number."""
+    found = [(share_worse(table, than, looked=True, **options).share, than) for than in values.tolist()]
+    return any(share < chances[values < than].sum() for share, than in found)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("is_missed", [share_given, number_given, number_chosen])
+def test_what_is_said_of_unseen_units_is_wrong_no_more_often_than_stated(is_missed, apart):
+    """Rows are those that hold at once, as others fail too often to bound a share."""
+    tables = (table for _, table in fleets("all", "spread", 14))
+    assert np.mean([is_missed(table, *RATES["spread"], confidence=0.5, apart=apart) for table in tables]) <= 0.5
+
+
+def values_under(policies, rng, n=N):
+    """Return the values of units under policies, one of which is best for each of them: all are 1 or 0."""
+    best = rng.integers(policies, size=n)
+    return (best[:, None] == np.arange(policies)).astype(float)
+
+
+def share_of_best(chosen_on, bounded_on):
+    """Return the bound on the share of units that a policy does not suit, which was chosen as the best on average."""
+    policy = int(chosen_on.mean(axis=0).argmax())
+    return share_worse(table_of(bounded_on[:, policy], error=1e-6), 0.5, confidence=0.5).share
+
+
+def test_a_policy_that_was_chosen_on_some_units_has_a_bound_on_others_and_none_on_these():
+    """Each of 50 policies suits one unit in 50. To choose by the units that are bounded is the planted error."""
+    rng = np.random.default_rng(15)
+    on_others = [share_of_best(values_under(50, rng), values_under(50, rng)) for _ in range(FLEETS)]
+    on_same = [share_of_best(units, units) for units in (values_under(50, rng) for _ in range(FLEETS))]
+    assert np.mean(np.array(on_others) < 0.98) <= 0.5
+    assert np.mean(np.array(on_same) < 0.98) > 0.9
+
+
+def test_units_whose_policies_have_a_cause_in_common_speak_of_units_with_that_cause():
+    """One season of two decides what every certificate recommends: 1 or 0. So half of all units are bad, but none is
+    in one of two samples, and the bound says so. It is about units of that season, as it states."""
+    found = share_worse(table_of([1.0] * N, error=1e-6), 0.5, confidence=0.95)
+    assert found.share < 0.5
+    assert any("such as a season, is the same for units that were not looked at" in each for each in found.assumptions)
+    given = replace(table_of([1.0] * N, error=1e-6), under="given")
+    about = share_worse(given, 0.5, confidence=0.95)
+    assert "under this policy" in about.sentence
+    assert not any("season" in each for each in about.assumptions)
+    assert any("chosen before looking at these units" in each for each in about.assumptions)

@@ -31,9 +31,18 @@ from plumdp.model.text import number_of
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Page, as_html, as_json, as_text
-from plumdp.watching.units import UnitTable
+from plumdp.watching.units import Under, UnitTable
 
 _UP = 1e-12  # more than a few operations round
+_UNDER = {
+    "own": "each unit follows the policy of its own certificate",
+    "given": "all units follow the policy that was given, which was chosen before looking at these units",
+    "practice": "each unit follows its own practice",
+}
+_SHARED = (
+    "what the data of all units share, such as a season, is the same for units that were not looked at, as it is one "
+    "reason for which policies were chosen"
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,12 @@ class ShareWorse:
     confidence: float
     assumptions: tuple[str, ...]
     is_of_share: bool = False  # whether the share was given
+    under: Under = "own"
 
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
+        policy = " under this policy" if self.under == "given" else ""
         side = "below" if self.direction == "max" else "above"
         if self.is_of_share and isinf(self.than):
             return "Too few units have bounds to say what a share of such units reaches."
@@ -62,12 +73,12 @@ class ShareWorse:
             least, end = outward(100 * (1 - self.share), -1, 3), -1 if self.direction == "max" else 1
             reached = f"at {'least' if end < 0 else 'most'} {outward(self.than, end, 6)}"
             return (
-                f"At least {least} % of such units, also of those that were not looked at, have a value of {reached} "
-                f"(confidence {percent(self.confidence)})."
+                f"At least {least} % of such units, also of those that were not looked at, have a value of {reached}"
+                f"{policy} (confidence {percent(self.confidence)})."
             )
         return (
             f"At most {outward(100 * self.share, 1, 3)} % of such units, also of those that were not looked at, have "
-            f"a value {side} {self.than:.10g} (confidence {percent(self.confidence)})."
+            f"a value {side} {self.than:.10g}{policy} (confidence {percent(self.confidence)})."
         )
 
     def page(self) -> Page:
@@ -78,7 +89,7 @@ class ShareWorse:
         )
 
     SCHEMA: ClassVar[str] = "plumdp/share/1"
-    TOLD: ClassVar[str] = "share than direction n_worse n_units confidence sentence assumptions"
+    TOLD: ClassVar[str] = "share than direction under n_worse n_units confidence sentence assumptions"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
@@ -144,12 +155,12 @@ def share_worse(
         f"{of_units} were drawn at random and alike, and none was left out because of what it showed",
         "how many units, and when to look, was decided before anybody looked"
         + ("" if looked else f"; so was the {'share' if is_of_share else 'number'}"),
-        "each unit follows the policy of its own certificate",
+        _UNDER[sample.under],
     )
-    together = () if apart else ("certificates may fail together",)
-    told = (*said, *together, *dict.fromkeys(sample.assumptions))
+    shared = () if apart or sample.under == "given" else (_SHARED,)
+    told = (*said, *shared, *dict.fromkeys(sample.assumptions))
     direction: Literal["max", "min"] = "max" if sample.sign > 0 else "min"
-    return ShareWorse(share, float(than), direction, n_worse, n, confidence, told, is_of_share)
+    return ShareWorse(share, float(than), direction, n_worse, n, confidence, told, is_of_share, sample.under)
 
 
 class _Sample(NamedTuple):
@@ -159,14 +170,16 @@ class _Sample(NamedTuple):
     sign: int  # 1 if values should be large, -1 if small
     failing: float  # how often a certificate may fail
     assumptions: Sequence[str]
+    under: Under
 
 
 def _sample(given: Sequence[Certificate] | UnitTable) -> _Sample:
     """Return what is certified of a sample, whose units have the same question."""
+    under: Under = "own"
     if isinstance(given, UnitTable):
         sign = 1 if given.direction == "max" else -1
         ends = [row.lower if sign > 0 else row.upper for row in given.rows]
-        failing, assumptions = given.error, given.assumptions
+        failing, assumptions, under = given.error, given.assumptions, given.under
     else:
         for each in given:
             require_kind(each, Certificate, "share_worse takes certificates, such as certify makes")
@@ -179,7 +192,7 @@ def _sample(given: Sequence[Certificate] | UnitTable) -> _Sample:
     if not ends:
         raise DataError("there are no certificates: give one for each unit of a sample")
     worst = -sign * np.array(ends, dtype=np.float64)
-    return _Sample(np.where(np.isnan(worst), inf, worst), sign, failing * (1 + _UP), assumptions)
+    return _Sample(np.where(np.isnan(worst), inf, worst), sign, failing * (1 + _UP), assumptions, under)
 
 
 def _share(k: int, n: int, error: float, failing: float, *, apart: bool, looked: bool) -> float:

@@ -51,6 +51,9 @@ Map: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Together: TypeAlias = Literal["each", "all", "rate"]
 """What the confidence is of: of each row by itself, of all rows at once, or of the share of wrong verdicts."""
 
+Under: TypeAlias = Literal["own", "given", "practice"]
+"""Under which policy the value of a unit is: that of its certificate, one that was given for all, or its practice."""
+
 FAILED: Literal["failed"] = "failed"
 _BATCH, _BATCHES = 32, 8  # units that one call certifies; calls between two looks at whether to write
 _LISTED = 20  # units that are printed
@@ -119,6 +122,7 @@ class UnitTable:
     together: Together
     error: float  # of each row
     assumptions: tuple[str, ...]
+    under: Under = "own"
 
     @property
     def named(self) -> tuple[UnitRow, ...]:
@@ -188,7 +192,7 @@ class UnitTable:
         return one_line(self, self.sentence)
 
     SCHEMA: ClassVar[str] = "plumdp/units/1"
-    TOLD: ClassVar[str] = "question confidence together error promise sentence assumptions"
+    TOLD: ClassVar[str] = "question under confidence together error promise sentence assumptions"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
@@ -353,6 +357,7 @@ def certify_each(
     text = question.objective.text if threshold is None else threshold.text
     about: dict[str, Any] = {"question": text, "direction": question.objective.direction, "confidence": confidence}
     about |= {"together": together, "error": own}
+    about |= {"under": "own" if policy is None else "practice" if is_practice(policy) else "given"}
     before = None if output is None or not Path(output).exists() else read_units_table(output)
     found = _UnitRows(about, Path(output) if output else None, before)
     found.add(pairs, job, map, n)
