@@ -100,7 +100,7 @@ def megabytes() -> float:
 def main(n_units: str = "1000", order: str = "runs", certified: str = "") -> None:
     """Print the processor seconds of a unit, and of its parts."""
     took: dict[str, float] = {}
-    n, options = int(n_units), {"order": None if order == "none" else order}
+    n, options = int(n_units), dict[str, Any](order=None if order == "none" else order)
     every = n // int(certified or n)
     with tempfile.TemporaryDirectory() as folder:
         log, output = Path(folder) / "pumps.parquet", Path(folder) / "table.parquet"

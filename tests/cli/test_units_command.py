@@ -51,6 +51,17 @@ def test_one_unit_alone_has_a_folder_and_the_bounds_of_its_row(folder):
     assert (saved.lower, saved.upper) == (rows["Bob"].lower, rows["Bob"].upper)
 
 
+def test_a_table_is_drawn(folder):
+    found = plumdp("plot", "units", str(folder / "results.parquet"), "-o", str(folder / "units.svg"))
+    assert found.code == 0
+    shown = (folder / "units.svg").read_text(encoding="utf-8")
+    assert "Ann" in shown
+    assert "Too few units have bounds" in shown
+    refused = plumdp("plot", "units", str(folder), "-o", str(folder / "other.svg"))
+    assert refused.code == 2
+    assert "takes the file of a table" in refused.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

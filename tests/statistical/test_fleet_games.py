@@ -188,7 +188,7 @@ def test_units_without_bounds_are_the_worst():
 # What is claimed of many units together, at an error of one half, of 200 fleets of 200 units
 
 
-N, FLEETS, TRIES, ASKED = 200, 200, 10, 0.6
+N, FLEETS, TRIES, ASKED = 200, 200, 24, 0.6
 RATES = {  # values and their probabilities: next to what is asked, where every yes is wrong, or spread
     "hard": (np.array([np.nextafter(ASKED, 0)]), np.ones(1)),
     "spread": (np.array([0.05, 0.3, np.nextafter(ASKED, 0), 0.9, 0.99]), np.array([0.1, 0.2, 0.3, 0.2, 0.2])),
@@ -197,7 +197,7 @@ RATES = {  # values and their probabilities: next to what is asked, where every 
 
 @cache
 def certified(together):
-    """Return a table of units, one in eleven of which have each number of heads: eleven certificates are made."""
+    """Return a table of units with each number of heads: 25 certificates are made for 200 units."""
     units = {f"{i}": TransitionCounts(COIN.graph, tosses(i % (TRIES + 1)), "adaptive") for i in range(N)}
     return pl.certify_each(COIN, units, f'P>={ASKED} [ F "heads" ]', together=together, confidence=0.5)
 
@@ -245,6 +245,32 @@ def wrong_among_names(name):
 @pytest.mark.parametrize("wrong", [wrong_among_rows, wrong_somewhere, wrong_among_names])
 def test_what_is_said_of_many_units_together_is_wrong_no_more_often_than_stated(wrong, name):
     assert np.mean(wrong(name)) <= 0.5
+
+
+def worst_table(rng, error, n_wrong):
+    """Return a table in which each row is wrong with this probability, and so many are at once, or none."""
+    is_wrong = np.zeros(N, dtype=bool)
+    if rng.random() < error * N / n_wrong:
+        is_wrong[rng.choice(N, n_wrong, replace=False)] = True
+    rows = tuple(UnitRow("", "yes" if wrong else "inconclusive", 0.0, 1.0, 1.0, 0, "", 0.0, "") for wrong in is_wrong)
+    return UnitTable(rows, "", "max", 0.5, "rate", error, ())
+
+
+@pytest.mark.parametrize(
+    ("error", "n_wrong", "what", "is_kept"),
+    [
+        (0.5, N, lambda table: np.mean([row.is_verdict for row in table.rows]), True),  # each
+        (0.5 / N, 1, lambda table: any(row.is_verdict for row in table.rows), True),  # all
+        (0.5 / 20, N // 20, lambda table: bool(table.named), True),  # rate
+        (0.5 / 10, N // 10, lambda table: bool(table.named), True),  # a smaller list, of rows that are wrong more often
+        (0.5 / 5, N // 20, lambda table: any(row.is_verdict for row in table.rows), False),  # planted: no list at all
+    ],
+)
+def test_rows_that_are_wrong_together_are_so_no_more_often_than_stated(error, n_wrong, what, is_kept):
+    """All verdicts are wrong, and come together in the way that is worst, so that rates are those stated."""
+    rng, games = np.random.default_rng(16), 400
+    rate = np.mean([what(worst_table(rng, error, n_wrong)) for _ in range(games)])
+    assert (rate <= 0.5 + 3 * np.sqrt(0.25 / games)) == is_kept
 
 
 def share_given(table, values, chances, **options):

@@ -23,6 +23,8 @@ from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of
 from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Relaxed
 from plumdp.result.show import bounds_svg
+from plumdp.watching.shares import share_worse
+from plumdp.watching.units import UnitRow, UnitTable
 from studies.registry import find_study
 
 RUNGS = (
@@ -467,3 +469,35 @@ def test_pictures_of_findings_say_how_to_get_these(held):
         pl.draw("policy", held, truth=0.5)
     with pytest.raises(pl.DataError, match="kind='forest': choose one of 'ladder', 'region', 'expressions'"):
         pl.draw("forest", held)
+
+
+def many_units(n):
+    """Return a table of units whose upper end is certified, one in ten of which have no bounds."""
+    ends = np.random.default_rng(1).gamma(8, 0.6, size=(n, 2)).cumsum(axis=1)
+    ends[::10] = nan
+    verdicts = ["failed" if lower != lower else "yes" if upper <= 9 else "inconclusive" for lower, upper in ends]
+    rows = [UnitRow(f"pump-{i}", verdicts[i], *ends[i], 0.5, 0, "", 0.1, "") for i in range(n)]
+    return UnitTable(tuple(rows), 'R{"cost"}<=9 [ C<=26 ]', "min", 0.999, "each", 0.001, ())
+
+
+@pytest.mark.parametrize(("n", "line"), [(20, None), (10_000, "Lines are medians of 45 units.")])
+def test_units_are_drawn_from_the_best_on_whether_few_or_many(n, line):
+    table = many_units(n)
+    reached = share_worse(table, share=0.4, confidence=0.9)
+    drawn = pl.draw("units", reached).figure
+    assert not cut_off(drawn)
+    shown = " ".join(texts(drawn))
+    assert reached.sentence in shown
+    assert f"{n // 10:,} units without bounds (failed)." in shown
+    assert ("pump-3" in shown) == (n == 20)
+    assert (line or "pump-19") in shown
+    (axes,) = drawn.axes
+    certified, dashed = axes.lines
+    assert (np.diff(certified.get_xdata()) >= 0).all()  # upper ends of costs, the least first
+    assert dashed.get_xdata()[0] == reached.than
+    assert len(pl.draw("units", table).figure.axes[0].lines) == 1
+
+
+def test_a_share_of_certificates_has_no_picture_of_units(held):
+    with pytest.raises(pl.DataError, match="takes what certify_each returned"):
+        pl.draw("units", share_worse([held], 0.5))

@@ -13,6 +13,7 @@ import pytest
 from in_format import in_format
 
 import plumdp as pl
+from plumdp.base.vocabulary import Assumption, Group
 from plumdp.data.units import read_units
 from plumdp.model.question import ask
 from plumdp.watching import units
@@ -36,6 +37,7 @@ MODEL = pl.explore(
     choice_rewards={"cost": lambda state, action: COSTS[action]},
 )
 QUESTION = 'R{"cost"}min=? [ C<=20 ]'
+ABOUT = {"question": QUESTION, "direction": "min", "confidence": 0.9, "together": "each", "error": 0.1}
 
 
 def pumps(n_units, n_runs=9, n_steps=15, seed=1):
@@ -203,6 +205,28 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     again = units.read_units_table(tmp_path / "table.parquet")
     assert repr(again.rows) == repr(table.rows)
     assert (again.to_dict(), str(again)) == (table.to_dict(), str(table))
+
+
+def test_assumptions_of_one_kind_are_told_once_on_later_nights_too(tmp_path):
+    """What differs is what one log has of it, as its fields say; numbers in words are left as they are."""
+    file = tmp_path / "table.parquet"
+    for night, told in enumerate([["rows (3) are copies"], ["rows (5) are copies", "rows (7) are copies"]]):
+        found = units._UnitRows(ABOUT, file, units.read_units_table(file) if night else None)
+        found._assume([*(Assumption(each, Group.PLAN, "", kind="rows are copies") for each in told), "2 + 2 is 4"])
+        table = found.table()
+        table.write(file)
+        expected = ["rows are copies" if night else told[0], "2 + 2 is 4"]
+        assert [*table.assumptions] == [*units.read_units_table(file).assumptions] == expected
+        assert [each.group for each in units.read_units_table(file).assumptions] == [Group.PLAN, Group.DATA]
+
+
+def test_a_table_keeps_under_which_policy_values_are(tmp_path):
+    by_state = {"good": "run", "worn": "service", "down": "repair"}
+    policy = pl.PolicyTable.from_actions(MODEL.graph, lambda state: by_state[state.at])
+    one = {"a": COUNTS["pump-0"]}
+    table = pl.certify_each(MODEL, one, QUESTION, policy=policy, prespecified=True, output=tmp_path / "t.parquet")
+    assert units.read_units_table(tmp_path / "t.parquet").under == table.under == "given"
+    assert pl.certify_each(MODEL, one, QUESTION).under == "own"
 
 
 def test_rows_that_hold_at_once_share_the_error():

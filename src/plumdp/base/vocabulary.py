@@ -102,18 +102,24 @@ class Group(StrEnum):
 class Assumption(str):
     """What a claim rests on, in words, with its group, and in ``brief`` for a list of three lines.
 
+    Those of one ``kind`` differ in what one log has of it, such as numbers of rows; of many logs it is told once.
+
     >>> Assumption("no step is in the data twice, under any name", brief="no step is there twice").brief
     'no step is there twice'
     """
 
-    __slots__ = ("brief", "group")
+    __slots__ = ("brief", "group", "kind")
     group: Group
     brief: str  # empty if it is a fact more than an assumption
+    kind: str  # in words, too
 
-    def __new__(cls, text: str, group: Group = Group.DATA, brief: str | None = None) -> Assumption:
+    def __new__(
+        cls, text: str, group: Group = Group.DATA, brief: str | None = None, *, kind: str | None = None
+    ) -> Assumption:
         """Return the text as an assumption of a group."""
         found = super().__new__(cls, text)
-        found.group, found.brief = group, text if brief is None else brief
+        found.group, found.brief = group, str(text) if brief is None else brief
+        found.kind = str(text) if kind is None else kind
         return found
 
     @classmethod
@@ -134,7 +140,7 @@ class Assumption(str):
 
     def noting(self, note: str) -> Assumption:
         """Return it with a note in brackets."""
-        return Assumption(f"{self} ({note})", self.group, self.brief) if note else self
+        return Assumption(f"{self} ({note})", self.group, self.brief, kind=self.kind) if note else self
 
 
 def parts_in(text: str) -> list[str]:

@@ -192,13 +192,15 @@ COMMANDS = {
     ),
     "plot": Command(
         "report", {"kind": "KIND"} | _MAYBE, "output! at force json property model log set",
-        "Draw bounds of relaxations, the region, expressions, the policy, advice or residuals.",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, residuals or many units.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
-        "plumdp plot policy result -o policy.svg",
+        "plumdp plot policy result -o policy.svg\n"
+        "plumdp plot units results.parquet -o units.png",
         "MODEL may also be the folder of a saved result. Kinds: ladder (what each relaxation certifies), region (the "
         "parameters that explain the data), expressions (each unknown probability), policy (over two state "
-        "variables), advice (where more data help), residuals (where data and model differ). Ends with 0, or with 3 "
-        "if the data contradict the model.",
+        "variables), advice (where more data help), residuals (where data and model differ), units (of "
+        "the table that certify --by wrote, with the value that at least 90 % of such units reach, at a confidence of "
+        "95 %). Ends with 0, or with 3 if the data contradict the model.",
         {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
     ),
     "warmup": Command(

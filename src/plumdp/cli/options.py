@@ -22,7 +22,7 @@ GROUPS = {  # with their titles in help; options of no group are named by the co
 }  # fmt: skip
 _SHARED = ("model", "log", "set")  # what they say of model and data is true wherever it is said
 
-Kind = Literal["ladder", "region", "expressions", "policy", "advice", "residuals"]
+Kind = Literal["ladder", "region", "expressions", "policy", "advice", "residuals", "units"]
 Check = tuple[Callable[[Any], bool], str]
 _PROBABILITY: Check = (lambda number: 0 < number < 1, "a number between 0 and 1, such as 0.999")
 _WHOLE: Check = (lambda number: number >= 1, "a whole number, at least 1")

@@ -23,10 +23,12 @@ from plumdp.model.expressions.polynomial import exact
 from plumdp.reporting.read import explain_result
 
 if TYPE_CHECKING:
+    from plumdp.plots.draw import Picture
     from plumdp.result.certificate import Certificate
     from plumdp.result.findings import Findings
 
 _SCHEMA = "plumdp/report/1"
+_WORSE = 0.1  # share of units that may be worse than what a picture says is reached
 _OF_PAGES = ("output", "title", "system", "force", "json")
 
 
@@ -131,6 +133,10 @@ def plot(given: Options) -> int:
     require_new(output, force=given.force)
     if given.at and kind != "region":
         raise DataError(f"--at is for plumdp plot region; leave it out for {kind}")
+    if kind == "units":
+        _of_units(given).save(output)
+        print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if given.json else output)
+        return 0
     certificate, findings = _explained(given)
     if certificate.status in REJECTIONS and kind in _OF_REGION:
         reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.claim.reason}"
@@ -140,6 +146,16 @@ def plot(given: Options) -> int:
     plumdp.draw(kind, certificate, findings, truth=truth).save(output)
     print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if given.json else output)
     return 0
+
+
+def _of_units(given: Options) -> Picture:
+    """Return the picture of a table of units, and of what 90 % of such units reach, a share that nobody chose."""
+    from plumdp.watching.shares import share_worse
+    from plumdp.watching.units import read_units_table
+
+    if given.data or not Path(given.model).is_file():
+        raise DataError("plumdp plot units takes the file of a table, which certify --by -o wrote, such as it.parquet")
+    return plumdp.draw("units", share_worse(read_units_table(given.model), share=_WORSE))
 
 
 def _explained(given: Options) -> tuple[Certificate, Findings]:

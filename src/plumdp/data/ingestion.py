@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import LogForm, Steps
+from plumdp.base.vocabulary import Assumption, LogForm, Steps
 from plumdp.data.censoring import LENGTH, CensoredRuns
 from plumdp.data.columns import (
     ACTION,
@@ -359,7 +359,8 @@ class TransitionCounter:
         if self.is_ordered:
             step = f"column {column_of(columns[STEP])}" if STEP in columns else "their steps"
             but = f", although {spacing}" if spacing else ""
-            yield f"the rows of each run follow one another in the order of {step}, and none in between is missing{but}"
+            text = f"the rows of each run follow one another in the order of {step}, and none in between is missing"
+            yield Assumption(f"{text}{but}", kind=text)
         if self.shares_names:
             yield "which steps have several rows does not depend on where steps led"
         elif self.has_repeated_steps:

@@ -217,7 +217,7 @@ def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator)
     return drawn
 
 
-def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
+def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> Assumption:
     """Return in plain words what a result rests on that was chosen by looking at the first data, if anything was.
 
     ``first_moment`` says which of the moments is that of the first bets.
@@ -227,10 +227,11 @@ def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
     """
     moments = pilot.moments[first_moment:]
     if not moments:
-        return ""
+        return Assumption("")
     first = number_of(int(moments[0].sum()), "step")
+    kind = "the data that came first decided how later ones are used"
     if not pilot.is_planned:
-        text = "the data that came first decided how later ones are used, at moments that do not depend on the end"
+        text = kind = f"{kind}, at moments that do not depend on the end"
     elif len(moments) == 1:
         text = f"the first {first} of the data decided how the others are used, before these were looked at"
     else:
@@ -239,4 +240,5 @@ def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
     said = [pilot.rests_on] if pilot.rests_on else []
     if pilot.expected is not None and not pilot.is_planned:
         said.append(f"you expected {pilot.expected:,.10g} runs, or rows, before there were any")
-    return Assumption("; ".join([text, *said]), brief="; ".join(said))  # the first part is a fact
+    kind = "; ".join([kind, *said])
+    return Assumption("; ".join([text, *said]), brief="; ".join(said), kind=kind)  # the first part is a fact

@@ -281,12 +281,14 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
         notable = () if report is None else report.censored_runs.notable()
         cut = told(notable) if notable else ""
         known = "; ".join(filter(None, [ends * bool(n_censored and not is_said), cut]))
-        yield Assumption(complete.noting(known), brief=complete.noting(cut))
+        yield Assumption(complete.noting(known), brief=complete.noting(cut), kind=complete)
     if is_said:
         text = f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
-        yield Assumption(text, brief="why runs end has nothing to do with the outcome that is missing then")
+        brief = "why runs end has nothing to do with the outcome that is missing then"
+        yield Assumption(text, brief=brief, kind=f"{brief} (assumed; censoring= says so)")
     if n_copies:
-        yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
+        copies = "rows of the log with the same run, step and values are copies of one row"
+        yield Assumption(f"{copies} ({_left_out(n_copies)})", kind=copies)
     yield from () if report is None else report.assuming
     if report is not None and report.unreadable:
         readable = Assumption(

@@ -191,12 +191,14 @@ def _rests_on(found: Evidence, counts: TransitionCounts) -> tuple[str, ...]:
     if pilot is None:
         return said
     placed = pilot_assumption(pilot)
-    said = said or ((Assumption(f"for the test of the model: {placed}", brief=pilot.rests_on),) if placed else ())
+    of_test = "for the test of the model: "
+    own = Assumption(f"{of_test}{placed}", brief=pilot.rests_on, kind=f"{of_test}{placed.kind}")
+    said = said or ((own,) if placed else ())
     needed = (
         [] if time is None or not time.ends else [pilot.rests_on, *((ADDED, time.rests_on) if time.rests_on else ())]
     )
     new = [text for text in needed if text and not any(text in each for each in (*said, *needed[:1]) if each != text)]
-    more = Assumption(f"for the test of the model: {'; '.join(new)}", brief="; ".join(new))
+    more = Assumption(f"{of_test}{'; '.join(new)}", brief="; ".join(new))
     return (*said, more) if new else said
 
 

@@ -18,6 +18,7 @@ from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.policy_map import axes_of_map, draw_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import DOTS, require_format, styled, svg_of
+from plumdp.plots.units import draw_units
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings, Outline, relaxed_of, require_own
@@ -76,11 +77,11 @@ def draw(
         "ladder" (what each relaxation certifies), "region" (the parameters that explain the data), "expressions" (each
         unknown probability), "policy" (over two state variables), "advice" (where more data help), "residuals" (where
         data and model differ), "difference" (of two policies), "net benefit" (over the willingness to pay), "online"
-        (bounds over runs while learning), or "watch" (evidence of changes).
+        (bounds over runs while learning), "watch" (evidence of changes), or "units" (brackets of many units).
     of
         A certificate. Besides: several, in a list or by names of your own, for "ladder"; a ``PolicyTable``; what
-        ``advise``, ``check_model``, ``difference``, ``improve``, ``net_benefit``, ``learn_online`` or ``watch``
-        returned.
+        ``advise``, ``check_model``, ``difference``, ``improve``, ``net_benefit``, ``learn_online``, ``watch``,
+        ``certify_each`` or, of its table, ``share_worse`` returned.
     findings
         What ``explain(learned, certificate, parts=[kind])`` returned, for what a certificate does not say itself.
     axes
@@ -258,6 +259,13 @@ def _watch(axes: Any, of: Any, findings: Findings | None) -> Any:
     return draw_watch(axes, of)
 
 
+def _units(axes: Any, of: Any, findings: Findings | None) -> Any:
+    _require_shown_as("units", of, "draw('units', table) takes what certify_each returned, or share_worse of its table")
+    table, reached = of.shown
+    is_max = table.direction == "max"
+    return draw_units(axes, table.rows, objective=table.question, is_max=is_max, reached=reached)
+
+
 def _is_shown_as(kind: str, of: Any) -> bool:
     """Return whether a result says that this picture shows it, so that pictures need not know who makes results."""
     return getattr(of, "picture", None) == kind
@@ -279,6 +287,7 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "net benefit": _net_benefit,
     "online": _online,
     "watch": _watch,
+    "units": _units,
 }
 """The function that draws each kind of picture, into axes or a new figure."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import floor, inf, isinf, log, nan, sqrt
 from typing import ClassVar, Literal, NamedTuple
 
@@ -61,6 +61,17 @@ class ShareWorse:
     assumptions: tuple[str, ...]
     is_of_share: bool = False  # whether the share was given
     under: Under = "own"
+    table: UnitTable | None = field(default=None, repr=False, compare=False)  # of whose rows it is
+
+    @property
+    def picture(self) -> str:
+        """The picture of it: that of its table."""
+        return "" if self.table is None else "units"
+
+    @property
+    def shown(self) -> tuple[UnitTable | None, tuple[float, str]]:
+        """What the picture shows: the table, and the value that all but the share of units reach."""
+        return self.table, (self.than, self.sentence)
 
     @property
     def sentence(self) -> str:
@@ -160,7 +171,8 @@ def share_worse(
     shared = () if apart or sample.under == "given" else (_SHARED,)
     told = (*said, *shared, *dict.fromkeys(sample.assumptions))
     direction: Literal["max", "min"] = "max" if sample.sign > 0 else "min"
-    return ShareWorse(share, float(than), direction, n_worse, n, confidence, told, is_of_share, sample.under)
+    table = certificates if isinstance(certificates, UnitTable) else None
+    return ShareWorse(share, float(than), direction, n_worse, n, confidence, told, is_of_share, sample.under, table)
 
 
 class _Sample(NamedTuple):

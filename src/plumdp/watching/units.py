@@ -8,7 +8,6 @@ night before whose counts are the same.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -177,7 +176,8 @@ class UnitTable:
     def write(self, path: str | Path) -> None:
         """Write the table to a Parquet file, as a whole or not at all."""
         told = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rows"}
-        told |= {"in_brief": Assumption.in_brief(self.assumptions)}
+        said = [*map(Assumption.of, self.assumptions)]
+        told |= {"in_brief": Assumption.in_brief(said), "kinds": [each.kind for each in said]}
         write_parquet(path, [dict(self.columns())], metadata={"plumdp": json.dumps({"schema": self.SCHEMA} | told)})
 
     def page(self) -> Page:
@@ -191,7 +191,13 @@ class UnitTable:
     def __repr__(self) -> str:
         return one_line(self, self.sentence)
 
+    @property
+    def shown(self) -> tuple[UnitTable, None]:
+        """What the picture shows: the table alone."""
+        return self, None
+
     SCHEMA: ClassVar[str] = "plumdp/units/1"
+    picture: ClassVar[str] = "units"
     TOLD: ClassVar[str] = "question under confidence together error promise sentence assumptions"
     __str__ = as_text
     _repr_html_ = as_html
@@ -209,7 +215,9 @@ def read_units_table(path: str | Path) -> UnitTable:
     block = read_parquet([path])
     columns = (np.ma.filled(block[name], nan) if kind is np.float64 else block[name] for name, kind in _TYPES.items())
     rows = zip(*(each.tolist() for each in columns), strict=True)  # NaN is null in the file
-    assumptions = Assumption.again(told["assumptions"], told.pop("in_brief", ()))
+    again = Assumption.again(told["assumptions"], told.pop("in_brief", ()))
+    said = zip(map(Assumption.of, again), told.pop("kinds", again), strict=True)
+    assumptions = [Assumption(of, of.group, of.brief, kind=kind) for of, kind in said]
     return UnitTable(tuple(UnitRow(*row) for row in rows), **told | {"assumptions": tuple(assumptions)})
 
 
@@ -370,7 +378,7 @@ class _UnitRows:
     def __init__(self, about: Mapping[str, Any], output: Path | None, before: UnitTable | None) -> None:
         self._about, self._output = about, output
         self._known = {} if before is None else {row.key: row for row in before.rows if row.key}
-        self._assuming: dict[str, str] = {}
+        self._assuming: dict[str, Assumption] = {}
         self._assume(() if before is None else before.assumptions)
         self._rows: dict[str, UnitRow] = {}
         self._names: set[str] = set()
@@ -383,13 +391,13 @@ class _UnitRows:
         return UnitTable(rows, **self._about, assumptions=tuple(self._assuming.values()))
 
     def _assume(self, texts: Iterable[str]) -> None:
-        """Add assumptions; those that differ in numbers alone are told once, without them."""
+        """Add assumptions; those of one kind are told once, without what one log has of it."""
         for text in texts:
-            bare = re.sub(r"[0-9][0-9,.]*", "…", text)
             of = Assumption.of(text)
-            known = self._assuming.setdefault(bare, text)
-            if known != text:
-                self._assuming[bare] = Assumption(bare, of.group, re.sub(r"[0-9][0-9,.]*", "…", of.brief))
+            known = self._assuming.setdefault(of.kind, of)
+            if known != of:
+                brief = of.brief if of.brief == known.brief else of.kind
+                self._assuming[of.kind] = Assumption(of.kind, of.group, brief)
 
     def add(
         self,
