@@ -40,7 +40,7 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     was chosen. There is none from rows that mix what the chances of arms depend on.
     """
     of_set, is_mixed = SETS[learned.kind].normal_values, any(e.stand_alone for e in learned.bounds.of_kind(RunEnds))
-    if learned.conflict is not None or is_mixed or (question.model.no_points and of_set is None):
+    if learned.conflict is not None or is_mixed or (of_set is None and learned.with_points(question.model) is None):
         return None
     counts = learned.counts.counts
     found = _by_parameters(learned, question, *policies) if of_set is None else of_set(question, counts, *policies)

@@ -222,7 +222,7 @@ def _explained(
     """Return the reason for a contradiction, or for an infinite bound if the graph explains it, and the estimate."""
     if learned.conflict is not None:
         return str(learned.conflict), Beside()
-    is_known = not question.model.no_points
+    is_known = learned.with_points(question.model) is not None
     reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given) if is_known else ""
     return reason, _estimated(learned, question, valued)
 

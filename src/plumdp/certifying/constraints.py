@@ -30,7 +30,6 @@ from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.objectives import Kind
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
-from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import outward, percent
@@ -150,7 +149,7 @@ def certify_within(
         raise ModelError("subject_to: give at least one threshold, such as 'P<=0.01 [ F \"failed\" ]'")
     others = [ask(each.objective, learned.model, memory=False) for each in thresholds]
     require_same_model([question, *others])
-    if isinstance(learned.region, Conflict) or question.model.no_points:
+    if learned.with_points(question.model) is None:
         best = conclude(learned, question, precision=precision)
         return _answered(learned, best, thresholds, others, precision)
     found: list[Constrained] = []

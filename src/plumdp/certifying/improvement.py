@@ -198,10 +198,11 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     best = conclude(learned, question, precision=precision)
     given = check_policy(graph, best.policy)
     certificates = [] if acts_alike(graph, given, rival) else [best]
-    if isinstance(learned.region, Conflict) or question.model.no_points:
+    region = learned.with_points(question.model)
+    if region is None:
         return certificates
     solver = learned.at_points(question)
-    candidates = search_policies(question.model, question.objective, learned.region, [given], solver, rival=rival)
+    candidates = search_policies(question.model, question.objective, region, [given], solver, rival=rival)
     others = [each.policy for each in candidates if not any(map(each.does, (given, rival)))]
     more = (conclude(learned, question, policy=policy, precision=precision) for policy in others[:_MOST_CERTIFIED])
     return [*certificates, *more]

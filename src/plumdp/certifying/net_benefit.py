@@ -26,7 +26,6 @@ from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import IntArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
-from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, assumptions_of, premises_of
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import outward, percent
@@ -199,7 +198,7 @@ def net_benefit(
 
 def _found(learned: Learned, questions: Sequence[Question], start: float, end: float) -> dict[str, Policy]:
     """Return policies that are best somewhere in the range at the estimate, or the one that is best for the effect."""
-    if isinstance(learned.region, Conflict) or questions[0].model.no_points:
+    if learned.with_points(questions[0].model) is None:
         return {"policy 1": conclude(learned, questions[0]).policy}
     found = _proposed(Weighing(learned, questions), start, end)
     return {f"policy {number}": policy for number, policy in enumerate(found, start=1)}
@@ -264,10 +263,11 @@ def _gain(
 ) -> _Gain:
     """Return a function from a weight to a lower bound on the net benefit of one policy less that of another."""
     model, joint = questions[0].model, None
-    if not isinstance(learned.region, Conflict) and not model.no_points:
+    region = learned.with_points(model)
+    if region is not None:
         uncertain = relax(learned, default_relaxation(learned), model)
         objectives, policies = [each.objective for each in questions], (one[0].policy, other[0].policy)
-        found = find_differences(model, *policies, objectives, learned.region, uncertain, precision=precision)
+        found = find_differences(model, *policies, objectives, region, uncertain, precision=precision)
         joint = None if isinstance(found, WhyNot) else found
 
     def gain(weight: float) -> float:

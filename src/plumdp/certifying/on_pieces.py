@@ -12,7 +12,6 @@ from plumdp.learning.learned import Learned
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.box_forms import Inequality
 from plumdp.region.boxes import Slack
-from plumdp.region.conflict import Conflict
 from plumdp.region.cutting import MATTERS
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.coupled.pieces import find_by_pieces
@@ -22,13 +21,11 @@ _MOST_STATES = 1_000_000  # of a model, one policy of which may reach few
 
 def by_pieces(sought: Sought, proofs: Proofs) -> Proof | WhyNot:
     """Return bounds with one point for all states on pieces of the region, where an expansion on all of it is poor."""
-    question, region = sought.question, sought.learned.region
-    assert not isinstance(region, Conflict)
+    question, region = sought.question, sought.learned.with_points(sought.question.model)
     whole = proofs.get("expansion")
     slacks = slacks_of(sought.learned)
     is_good = whole is not None and not slacks and whole.remainder <= MATTERS * (whole.upper - whole.lower)
-    is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
-    if is_good or not is_possible:
+    if is_good or region is None or question.model.graph.n_states > _MOST_STATES:
         return UNSAID
     rest = question.objective, region, sought.uncertain
     found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less, slacks=slacks)

@@ -90,9 +90,8 @@ def against_nature(sought: Sought, _: Proofs) -> Proof | WhyNot:
 
 def by_expansion(sought: Sought, _: Proofs) -> Proof | WhyNot:
     """Return bounds with one point for all states, by expansions in the parameters."""
-    question, region = sought.question, sought.learned.region
-    assert not isinstance(region, Conflict)
-    if question.model.no_points:
+    question, region = sought.question, sought.learned.with_points(sought.question.model)
+    if region is None:
         return WhyNot(question.model.no_points)
     rest = question.objective, region, sought.uncertain
     return find_coupled_bounds(question.model, sought.policy, *rest, less=sought.less, precision=sought.precision)

@@ -184,6 +184,10 @@ class Learned:
         """The policies whose values the pilot chose directions for, in which the region is narrow."""
         return [direction.policy for direction in self.bounds.directions if direction.policy is not None]
 
+    def with_points(self, model: ParametricMDP) -> Region | None:
+        """Return the region if a model has values at its points: after a contradiction and on disk there are none."""
+        return None if isinstance(self.region, Conflict) or model.no_points else self.region
+
     def at_points(self, question: Question) -> PointSolver:
         """Return the solver of a question at points and against nature, which is kept for later questions."""
         return solver_of(question, self.solvers)
