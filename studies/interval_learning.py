@@ -69,7 +69,7 @@ def learn_by_intervals(
             bounds = expression_bounds(model, data, error=budget.error_of_set(ERROR), events=events)
             low, high = np.maximum(low, bounds.event_lower), np.minimum(high, bounds.event_upper)
             evidence = Evidence.of("interval", bounds.moved_to(low, high), budget)
-            region = find_region(model.space, model.asked_expressions, evidence.constraints)
+            region = find_region(model, evidence.constraints)
             solvers = {} if learned is None else learned.solvers
             learned = Learned(model, data, ERROR, evidence, region, {}, solvers=solvers)
         certificate = conclude(learned, objective, relaxation=relaxation, memory=False)

@@ -63,6 +63,6 @@ def learn_as_published(model: ParametricMDP, counts: TransitionCounts, kind: str
     seconds = {"intervals": perf_counter() - began}
     name = cast("Sets", "ellipsoid") if isinstance(measured, LeastSquares) else "interval"
     evidence = Evidence.of(name, measured, whole_set(Fraction(1), tests=Fraction(0)))
-    region = find_region(model.space, model.asked_expressions, evidence.constraints)
+    region = find_region(model, evidence.constraints)
     seconds["region"] = perf_counter() - began - seconds["intervals"]
     return Learned(model, counts, error, evidence, region, seconds)

@@ -89,7 +89,7 @@ def misses(runs, seed, n):
     found = learned_from(runs, seed)
     (cells,), whole = found.of_kind(Cells), next(each for each in found.of_kind(LevelSet) if not each.block)
     model, rng = problem().model, np.random.default_rng(seed)
-    ellipsoid = find_region(model.space, model.expressions, [whole])
+    ellipsoid = find_region(model, [whole])
     left = around_cells(cells, ellipsoid)
     x = rng.normal(size=(n, 3))
     x *= (rng.random(n) ** 0.2 / np.linalg.norm(x, axis=1))[:, None]

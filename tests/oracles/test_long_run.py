@@ -171,8 +171,8 @@ def counting_from_the_start(monkeypatch):
     def cycles_of(model, policy, objective, point):
         cycles = real(model, policy, objective, point)
         if not isinstance(cycles, WhyNot):
-            reward = objective.terms(model.graph).reward[cycles.model.graph.memory.choice]
-            cycles = replace(cycles, reward=reward)
+            earned = objective.terms(model.graph).earned.at(cycles.model.graph.memory.choice)
+            cycles = replace(cycles, earned=earned)
         return cycles
 
     monkeypatch.setattr("plumdp.solver.coupled.bounds.cycles_of", cycles_of)

@@ -43,22 +43,20 @@ FEATURES = {
         41,
     ),
     "models on disk": Feature(
-        "model/explore_levels model/stored_files model/batches solver/by_levels",
-        r"graph\.levels|no_points|stored_files|on_disk|\.DISK\b|by_levels|explore_levels|model\.batches",
+        "model/explore_levels model/stored_files solver/by_levels",
+        r"graph\.levels|no_points|stored_files|on_disk|\.DISK\b|by_levels|explore_levels",
         23,
     ),
     "model tolerance": Feature("confidence/tolerant", r"model_tolerance|MODEL_TOLERANCE|tolerant|tolerating", 23),
     "panel data": Feature(
-        "model/gaps data/observations data/observing confidence/observations confidence/observation_paths "
-        "confidence/path_",
-        r"\.GAPS\b|\bgaps\b|asked_expressions|counted_graph|are_observations|(data|confidence)\.observ|has_paths|Path(Sum|"
-        r"Evid|Lev)|path_(sum|evid|lik)",
-        34,
+        "model/gaps data/observations confidence/observation_paths",
+        r"\.GAPS\b|(model|counted)\.gaps\b|with_gaps|asked_expressions|counted_graph|(are_|data\.)observations|observation_paths",
+        19,
     ),
     "time": Feature(
         "data/time_parts fit/time_tests certifying/since",
-        r"[Tt]ime_?([Pp]arts|[Tt]ests)|is_over_time|\bCHANGED\b|\.SINCE\b|certifying\.since|counts\.time|has_time",
-        20,
+        r"[Tt]ime_?([Pp]arts|[Tt]ests)|is_over_time|\bCHANGED\b|Trait\.SINCE\b|certifying\.since|counts\.time|has_time",
+        17,
     ),
 }
 

@@ -212,7 +212,7 @@ def learned_by(wrong: Wrong, counts, *, error: float = 0.001) -> dict[str, Learn
 
 def untested(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the result without the test of the model, but for that of the numbers that it fixes."""
-    region = find_region(learned.model.space, learned.model.expressions, learned.bounds.constraints)
+    region = find_region(learned.model, learned.bounds.constraints)
     return check_fixed_numbers(replace(learned, region=region, fit=None), fixed)
 
 

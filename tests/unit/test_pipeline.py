@@ -330,7 +330,7 @@ def test_a_region_of_one_point_is_known():
     learned = learn(model, counts_of(model, s0=(1, 1)), confidence_set="interval")
     point = strips_of(learned.bounds).moved_to(np.array([0.5]), np.array([0.5]))
     evidence = Evidence.of("interval", point, learned.budget)
-    region = find_region(model.space, model.expressions, evidence.constraints)
+    region = find_region(model, evidence.constraints)
     known = replace(learned, bounds=evidence, region=region)
     for relaxation in ("expression", "rectangular", "parameter", "coupled"):
         certificate = conclude(known, goal(model), relaxation=relaxation)

@@ -157,8 +157,7 @@ def within_range(question: Question, valued: Valuation) -> Valuation:
     objective, may_be_0 = question.objective, -_ROUNDED < valued.lower < 0 and out_of_table_of(question.model) is None
     is_never_negative = objective.cap < np.inf
     if may_be_0 and not is_never_negative:
-        payoff = objective.terms(question.model.graph)
-        is_never_negative = payoff.learned is None and bool((payoff.reward >= 0).all())
+        is_never_negative = bool((objective.terms(question.model.graph).reward >= 0).all())
     lower = max(valued.lower, 0.0) if is_never_negative else valued.lower
     return replace(valued, lower=lower, upper=min(valued.upper, objective.cap))
 

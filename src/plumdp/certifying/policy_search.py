@@ -158,7 +158,7 @@ def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best:
     sign = 1.0 if objective.direction == "max" else -1.0
     of_expressions = model.expressions.chances(point)
     probability = of_expressions[model.expression]
-    reward = terms.reward if terms.learned is None else terms.learned.added_to(terms.reward, of_expressions, 0.0)
+    reward = terms.at(of_expressions, 0.0)
     if objective.kind is Kind.AVERAGE:
         values = relative_values(graph, best.policy, probability, reward)
     else:

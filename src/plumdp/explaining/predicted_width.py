@@ -121,7 +121,7 @@ class Predictor:
         given = Counted(cache, counts, learned.error, (question,), directions)
         given = replace(given, has_paths=bool(learned.budget["paths"]))
         measured = SETS[learned.kind].make(given)
-        region = find_region(learned.model.space, learned.model.asked_expressions, measured.constraints)
+        region = find_region(learned.model, measured.constraints)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf

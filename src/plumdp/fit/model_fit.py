@@ -323,7 +323,7 @@ def smallest_tolerance(
     def is_contradicted(model_tolerance: float) -> bool:
         tolerant = measured.widened(model_tolerance)
         assert tolerant is not None
-        region = find_region(model.space, model.asked_expressions, tolerant.constraints)
+        region = find_region(model, tolerant.constraints)
         return isinstance(region, Conflict) or bool(
             excluded_numbers(
                 model, fixed, counts, error=of_numbers, confidence=1 - error, model_tolerance=model_tolerance

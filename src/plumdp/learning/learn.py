@@ -142,7 +142,7 @@ def learn(
     if model_tolerance:
         found = found.widened(model_tolerance)
     clock.lap("intervals")
-    region = find_region(counted.space, counted.asked_expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
+    region = find_region(counted, found.constraints)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
     learned = Learned(
         counted,

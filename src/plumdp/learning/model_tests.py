@@ -105,7 +105,7 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
         learned.model_tolerance
     )
     assert cuts is not None
-    return find_region(learned.model.space, learned.model.asked_expressions, (*learned.bounds.constraints, cuts))
+    return find_region(learned.model, (*learned.bounds.constraints, cuts))
 
 
 def _of_memory(learned: Learned) -> tuple[str, ...]:

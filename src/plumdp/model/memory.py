@@ -22,7 +22,7 @@ from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, rang
 from plumdp.model.kernels import find_distances
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
-from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure, offsets_of
+from plumdp.model.parametric import Lift, ParametricMDP, offsets_of
 from plumdp.model.unmodelled_exits import out_of_table_of
 
 Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
@@ -266,8 +266,7 @@ def _unbounded(objective: Reach | Reward, graph: Graph, n_steps: int) -> Objecti
         assert objective.steps is not None
         is_reached = objective.target[memory.state] & (step >= objective.steps[0])
         return replace(objective, target=is_reached, avoid=objective.avoid[memory.state] | is_over, steps=None)
-    terms = objective.terms(memory.graph)
-    earned = RewardStructure(None, terms.reward, terms.learned).at(memory.choice)
+    earned = objective.terms(memory.graph).earned.at(memory.choice)
     if objective.discount is None:
         is_over = is_over if objective.target is None else is_over | objective.target[memory.state]
         return replace(objective, reward=earned, target=is_over, steps=None)

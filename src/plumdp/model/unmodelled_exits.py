@@ -110,4 +110,4 @@ def _earned(model: ParametricMDP, out_of_table: int, objective: Objective, rewar
         ends = ends / float(discount)
         ends += 4 * ULP * np.abs(ends) * (-1, 1)  # outward
     total[outside:] = 0.0, *ends
-    return RewardStructure(None, total, reward.learned, reward.out_of_table)
+    return replace(reward, state=None, choice=total)

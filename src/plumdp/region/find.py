@@ -17,6 +17,7 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.sets import Constraint
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
@@ -27,25 +28,23 @@ from plumdp.region.ellipsoid import (
 from plumdp.region.shapes import Polytope, Region
 
 
-def find_region(
-    space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
-) -> Region | Conflict:
+def find_region(model: ParametricMDP, constraints: Sequence[Constraint]) -> Region | Conflict:
     """Return a region around the points of the space that all constraints leave, or a conflict if there is none.
 
     >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.bounds import expression_bounds
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> region = find_region(study.model.space, study.model.expressions, [expression_bounds(study.model, counts)])
+    >>> region = find_region(study.model, [expression_bounds(study.model, counts)])
     >>> bool(region.lower[0] < 0.55 < region.upper[0])
     True
     """
     if not constraints:
-        return build_region(space, (), (), ())
+        return build_region(model.space, (), (), ())
     kind = type(constraints[0])
     if kind not in REGIONS:
         raise TypeError(f"no region is made of {kind.__name__}: add its shape to region.find.REGIONS")
-    return REGIONS[kind](space, expressions, constraints)
+    return REGIONS[kind](model.space, model.asked_expressions, constraints)
 
 
 def _polytope(

@@ -121,7 +121,7 @@ class Game:
     policy: IntArray  # (n_states): attains the value of decided states; keeps the target reachable for a helping agent
     backward: Backward = field(repr=False)
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
-    has_learned_rewards: bool = False  # whether rewards depend on the bounds of expressions, and on nature
+    depends: bool = False  # whether rewards depend on the bounds of expressions, and on nature
 
     def with_all_undecided(self) -> Game:
         """Return the game with no state decided, as for a number of steps or a discount, where each is worth a step."""
@@ -159,16 +159,16 @@ def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward
     """
     agent = 1.0 if objective.direction == "max" else -1.0
     wanted = wanted_by(nature, agent)
-    reward, discount, is_end, value, learned = objective.terms(imdp.graph)
-    if learned is not None:  # nature picks each reward as it picks the probabilities of a row
-        reward = learned.added_to(reward, imdp.upper if wanted > 0 else imdp.lower, wanted)
+    terms = objective.terms(imdp.graph)
+    # nature picks each reward that depends on parameters as it picks the probabilities of a row
+    reward, is_end = terms.at(imdp.upper if wanted > 0 else imdp.lower, wanted), terms.is_end
     if backward is not None and (backward.is_undecided == is_end).any():
         backward = None  # other states are undecided
     if backward is None or backward.graph is not imdp.graph:
         backward = Backward(imdp.graph, ~is_end, backward)
     first = imdp.graph.first_choice[:-1].copy()
-    known = ~is_end, value, first, backward
-    return Game(imdp, reward, discount, agent, wanted, *known, has_learned_rewards=learned is not None)
+    known = ~is_end, terms.value, first, backward
+    return Game(imdp, reward, terms.discount, agent, wanted, *known, depends=terms.reward is not reward)
 
 
 def wanted_by(nature: Nature, agent: float) -> float:

@@ -80,7 +80,7 @@ def prepare(
         or like.objective is not objective
         or like.game.imdp.graph is not imdp.graph
         or like.game.imdp.expression is not imdp.expression
-        or like.game.has_learned_rewards
+        or like.game.depends
     ):
         game = _decided(imdp, objective, nature, within)
         return Prepared(objective, game, lay_out(game))

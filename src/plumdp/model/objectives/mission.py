@@ -30,8 +30,8 @@ class Task(Protocol):
 def of_product(reward: RewardStructure, graph: Graph) -> RewardStructure:
     """Return the rewards of a model on a product with memory."""
     assert graph.memory is not None
-    terms = Reward(reward, "max", steps=1).terms(graph.memory.graph)  # of one step, where they may be negative
-    return RewardStructure(None, terms.reward, terms.learned).at(graph.memory.choice)
+    of_step = Reward(reward, "max", steps=1).terms(graph.memory.graph)  # of one step, where they may be negative
+    return of_step.earned.at(graph.memory.choice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from plumdp.base.vocabulary import Nature as Nature
 from plumdp.model.expressions.polynomial import Number, exact
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, own_array
 from plumdp.model.learned_rewards import LearnedRewards
+from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut
 
 Direction: TypeAlias = Literal["max", "min"]
@@ -39,7 +40,16 @@ class Payoff(NamedTuple):
     discount: float  # by which the rewards of later steps are multiplied, once for each step
     is_end: BoolArray  # (n_states): whether a run ends there
     value: FloatArray  # (n_states): what a run is worth that ends there, at least 0; 0 elsewhere
-    learned: LearnedRewards | None = None  # rewards to be added that depend on parameters
+    learned: LearnedRewards | None = None  # rewards to be added that depend on parameters, none of which is below 0
+
+    def at(self, probability: FloatArray, side: float) -> FloatArray:
+        """Return the reward of a step (n_choices), given those of expressions, rounded to a side."""
+        return self.reward if self.learned is None else self.learned.added_to(self.reward, probability, side)
+
+    @property
+    def earned(self) -> RewardStructure:
+        """The reward of a step as that of choices alone."""
+        return RewardStructure(None, self.reward, self.learned)
 
 
 @runtime_checkable

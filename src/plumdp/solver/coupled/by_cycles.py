@@ -17,7 +17,6 @@ import numpy as np
 from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
-from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.memory import among, remember
 from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -40,11 +39,16 @@ class Cycles:
 
     model: ParametricMDP
     policy: IntArray  # (n_states)
-    reward: FloatArray  # (n_choices): before the first visit nothing counts
+    earned: RewardStructure  # of choices alone; before the first visit nothing counts
     steps: FloatArray  # (n_choices): 1 in the cycle, and 0 before it
     end: BoolArray  # (n_states)
     starts: BoolArray  # (n_states): where a cycle starts
-    learned: LearnedRewards | None = None  # the rewards in the cycle that depend on parameters
+
+    @property
+    def reward(self) -> FloatArray:
+        """The known reward of each choice (n_choices)."""
+        assert self.earned.choice is not None
+        return self.earned.choice
 
     def relaxed(self, uncertain: IntervalMDP) -> IntervalMDP:
         """Return a relaxation of the model as one of this model, by the intervals of its expressions."""
@@ -52,7 +56,8 @@ class Cycles:
 
     def total(self, less: float) -> Reward:
         """Return the reward of a cycle, less a number for each of its steps."""
-        return Signed(RewardStructure(None, self.reward - less * self.steps, self.learned), "max", target=self.end)
+        earned = replace(self.earned, choice=self.reward - less * self.steps)
+        return Signed(earned, "max", target=self.end)
 
     def rounding(self, less: float) -> float:
         """Return the largest rounding error of the reward of a step in ``total``."""
@@ -80,14 +85,11 @@ def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point
     state, choice = graph.memory.state, graph.memory.choice
     has_begun = (graph.states[graph.memory.names[0]] == 1) | (state == back)
     counts = has_begun[graph.state_of_choice()].astype(np.float64)
-    terms = objective.terms(small)
-    learned = None
-    if terms.learned is not None:
-        learned = terms.learned.of_choices(np.where(counts > 0, terms.learned.coin[choice], -1))
+    earned = objective.terms(small).earned.at(choice).without(counts == 0)
     end = (graph.states[graph.memory.names[0]] == 1) & (state == back)
     only = graph.first_choice[:-1].astype(np.int32)
     starts = ~end & (state == back)
-    return Cycles(product, only, terms.reward[choice] * counts, counts, end, starts, learned)
+    return Cycles(product, only, earned, counts, end, starts)
 
 
 def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> int:
