@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -68,14 +69,13 @@ def one_blas_thread() -> Iterator[None]:
     Matrices have as many rows as there are parameters, some hundred at most. OpenBLAS divides the work on them between
     threads all the same, which wait for each other thousands of times: on a busy machine that takes ten times as long.
     """
-    with _linear_algebra().limit(limits=1, user_api="blas"):
+    with _linear_algebra("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
-def _linear_algebra() -> Any:
-    """Return the controller of the threads of linear algebra, made once, as that takes milliseconds."""
-    import scipy.linalg  # noqa: F401  which brings its own, besides that of NumPy
+def _linear_algebra(has_scipy: bool) -> Any:
+    """Return the controller of the threads of linear algebra, made once, as that takes milliseconds, with SciPy's."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.rounding import ULP
+from plumdp.base.special import log_gamma
 from plumdp.model.graph import BoolArray, FloatArray
 
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
@@ -205,19 +206,15 @@ def _log_regret(k: FloatArray, m: FloatArray, n: FloatArray) -> FloatArray:
 
 def _factorial_remainder(x: FloatArray) -> FloatArray:
     """Return ln Γ(x + 1) - (x + ½) ln x + x - ½ ln 2π, or slightly more."""
-    from scipy.special import gammaln
-
     small, large = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
-    exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - np.log(2 * np.pi) / 2
+    exact = log_gamma(small + 1) - (small + 0.5) * np.log(small) + small - np.log(2 * np.pi) / 2
     return np.where(x < _LARGE, exact, 1 / (12 * large) - 1 / (360 * large**3) + 1 / (1260 * large**5))
 
 
 def _half_remainder(x: FloatArray) -> FloatArray:
     """Return ln Γ(x + ½) - x ln x + x - ½ ln 2π, or slightly less."""
-    from scipy.special import gammaln, xlogy
-
     small, large = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
-    exact = gammaln(small + 0.5) - xlogy(small, small) + small - np.log(2 * np.pi) / 2
+    exact = log_gamma(small + 0.5) - small * np.log(np.maximum(small, 1e-300)) + small - np.log(2 * np.pi) / 2
     return np.where(x < _LARGE, exact, -1 / (24 * large) + 7 / (2880 * large**3) - 31 / (40320 * large**5))
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.base.sparse import sparse
 from plumdp.confidence.bets import sharpness_of
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import RewardCoins
@@ -47,7 +48,7 @@ class RunLaw:
 
     def masses(self, weights: FloatArray) -> Iterator[FloatArray]:
         """Yield for each step the share of the runs that take it from each state (n_states)."""
-        step = self._rows(self.probability * weights[self.graph.choice_of_transition()], by_state=True).T.tocsr()
+        step = self._rows(self.probability * weights[self.graph.choice_of_transition()], by_state=True).T
         mass = (np.arange(self.graph.n_states) == self.graph.initial_state).astype(np.float64)
         for _ in range(self.max_steps):
             mass = np.where(self.is_end, 0.0, mass)
@@ -64,7 +65,7 @@ class RunLaw:
         """
         rows = self._rows(self.probability, by_state=False)
         plan = self._best_plan(reward, rows)
-        visits, back = np.zeros(self.graph.n_choices), rows.T.tocsr()
+        visits, back = np.zeros(self.graph.n_choices), rows.T
         mass = (np.arange(self.graph.n_states) == self.graph.initial_state).astype(np.float64)
         for place in reversed(plan):
             taken = np.zeros(self.graph.n_choices)
@@ -90,11 +91,9 @@ class RunLaw:
 
     def _rows(self, values: FloatArray, *, by_state: bool) -> Any:
         """Return a sparse matrix from choices, or from states, to successors, with a number for each transition."""
-        from scipy.sparse import csr_array
-
         graph = self.graph
         first = graph.first_transition[graph.first_choice] if by_state else graph.first_transition
-        return csr_array((values, graph.successor, first), shape=(len(first) - 1, graph.n_states))
+        return sparse(values, graph.successor, first, graph.n_states)
 
 
 class SeenRuns(NamedTuple):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.base.rounding import UNIT
+from plumdp.base.special import log_gamma
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable
 from plumdp.model.graph import FloatArray, Indices, ranges, read_only
 
@@ -105,16 +106,12 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
 
 def _of_outcomes(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return ln Γ(½ + K) - ln Γ(½) for outcomes seen K times, and the size of what is rounded."""
-    from scipy.special import gammaln
-
-    terms = gammaln(_WEIGHT + seen), np.full(len(seen), -gammaln(_WEIGHT))
+    terms = log_gamma(_WEIGHT + seen), np.full(len(seen), -log_gamma(_WEIGHT))
     return terms[0] + terms[1], 4 * (np.abs(terms[0]) + np.abs(terms[1]))
 
 
 def _of_visits(visits: FloatArray, n_outcomes: Indices) -> tuple[FloatArray, FloatArray]:
     """Return ln Γ(w) - ln Γ(w + N) for classes visited N times, w = half the number of outcomes, and its size."""
-    from scipy.special import gammaln
-
     weight = _WEIGHT * n_outcomes
-    terms = gammaln(weight), -gammaln(weight + visits)
+    terms = log_gamma(weight), -log_gamma(weight + visits)
     return sum(terms, np.zeros(len(visits))), 4 * sum(map(np.abs, terms), np.zeros(len(visits)))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UP
+from plumdp.base.special import log_gamma, log_sum
 from plumdp.model.graph import FloatArray, Indices
 
 _PRIOR = 0.5
@@ -43,14 +44,12 @@ class Parts:
 
 def log_average(counts: FloatArray, first: Indices) -> tuple[FloatArray, FloatArray]:
     """Return the logarithm of the average probability of the counts of each part, and the size of its terms."""
-    from scipy.special import gammaln
-
     starts, n_places = first[:-1], np.diff(first)
     visits = np.add.reduceat(counts, starts)
-    of_places = np.add.reduceat(gammaln(counts + _PRIOR), starts)
-    of_row = gammaln(visits + _PRIOR * n_places)
-    fixed = gammaln(_PRIOR * n_places) - n_places * gammaln(_PRIOR)
-    size = np.add.reduceat(np.abs(gammaln(counts + _PRIOR)), starts) + np.abs(of_row) + np.abs(fixed)
+    of_places = np.add.reduceat(log_gamma(counts + _PRIOR), starts)
+    of_row = log_gamma(visits + _PRIOR * n_places)
+    fixed = log_gamma(_PRIOR * n_places) - n_places * log_gamma(_PRIOR)
+    size = np.add.reduceat(np.abs(log_gamma(counts + _PRIOR)), starts) + np.abs(of_row) + np.abs(fixed)
     return np.asarray(fixed + of_places - of_row), np.asarray(size)
 
 
@@ -67,10 +66,8 @@ def less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: In
 
 def log_mean(parts: Sequence[FloatArray]) -> float:
     """Return the logarithm of the mean over parts of the means of exp, parts without any test being ones."""
-    from scipy.special import logsumexp
-
-    means = [logsumexp(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
-    return float(logsumexp(means) - np.log(len(parts)))
+    means = [log_sum(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
+    return float(log_sum(means) - np.log(len(parts)))
 
 
 def log_product(evidence: FloatArray) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from math import inf, nextafter
+from math import inf, log, nextafter
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, ModelError, Option, WhyNot
+from plumdp.base.special import log_gamma
 from plumdp.base.vocabulary import Assumption, Group, Guarantee
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.life_bets import risk_ends
@@ -142,16 +143,16 @@ def missed_after(runs: WholeRuns, given: Counted) -> str:
     """
     if runs.missing is None:
         return ""
-    from scipy.special import betaln, xlogy
-
     row = np.flatnonzero(np.diff(runs.run) == 0)
     is_gap = runs.missing[row + 1] > runs.missing[row]
     n_all, k_all = len(row), int(is_gap.sum())
     group = np.concatenate([runs.state[row], runs.state.max() + 1 + runs.action[row]])
     values, of = np.unique(group, return_inverse=True)
     n, k = np.bincount(of), np.bincount(of, np.tile(is_gap, 2))
-    two = betaln(k + 0.5, n - k + 0.5) + betaln(k_all - k + 0.5, n_all - n - k_all + k + 0.5) - 2 * np.log(np.pi)
-    one = xlogy(k_all, k_all / n_all) + xlogy(n_all - k_all, 1 - k_all / n_all)
+    two = sum(
+        log_gamma(a + 0.5) + log_gamma(b - a + 0.5) - log_gamma(b + 1.0) for a, b in ((k, n), (k_all - k, n_all - n))
+    ) - 2 * np.log(np.pi)
+    one = sum(log(each / n_all) * each for each in (k_all, n_all - k_all) if each)
     if np.logaddexp.reduce(two - one) < np.log(len(values) / given.error):
         return ""
     worst, graph = int(np.argmax(np.where(k * n_all > k_all * n, two, -inf))), given.model.graph

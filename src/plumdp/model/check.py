@@ -13,7 +13,7 @@ import numpy as np
 from plumdp.model import kernels
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import Terms, box_range, terms_of
-from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only
+from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 
@@ -116,23 +116,20 @@ def _free_rows(model: ParametricMDP, representative: IntArray) -> Iterator[Issue
 
 def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) -> list[int]:
     """Return those of the choices whose probabilities do not sum to 1, in whole numbers if these are small."""
-    from scipy.sparse import csr_array
-
     first, row = _rows_of(model, representative)
     whole = terms.whole(int(np.diff(first).max(initial=0)))
     constant = terms.monomials.index(()) if () in terms.monomials else -1
     if whole is None or constant < 0:
         return [c for c in representative.tolist() if _row_sum(model, c) != 1]
     coefficient, denominator = whole
-    n_polynomials = len(model.expressions.polynomials)
-    shape = (n_polynomials, len(terms.monomials))
-    expressions = csr_array((coefficient[terms.term], terms.monomial[terms.term], terms.first), shape=shape)
-    n_rows = len(representative)
-    rows = csr_array((np.ones(len(row), dtype=np.int64), row, first), shape=(n_rows, n_polynomials))
-    sums = (rows @ expressions).tocoo()
-    is_wrong = np.ones(n_rows, dtype=np.bool_)
-    is_wrong[sums.row[(sums.col == constant) & (sums.data == denominator)]] = False
-    is_wrong[sums.row[(sums.col != constant) & (sums.data != 0)]] = True
+    start, end = terms.first[row], terms.first[row + 1]
+    used = terms.term[ranges(start, end)]
+    place = np.repeat(owners(first).astype(np.int64), end - start) * len(terms.monomials) + terms.monomial[used]
+    places, which = np.unique(place, return_inverse=True)
+    sums, (owner, monomial) = sum_by(which, coefficient[used], len(places)), np.divmod(places, len(terms.monomials))
+    is_wrong = np.ones(len(representative), dtype=np.bool_)
+    is_wrong[owner[(monomial == constant) & (sums == denominator)]] = False
+    is_wrong[owner[(monomial != constant) & (sums != 0)]] = True
     return [int(c) for c in representative[is_wrong]]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.solver import graph_kernels
 from plumdp.solver.chains import ComponentChain, chain_of, equations_of, factorised, is_cheap, solve_chain
 from plumdp.solver.component import MARGIN, Component, keep_tighter
 from plumdp.solver.game import Game
@@ -200,15 +201,10 @@ def _outward(differences: FloatArray, side: float) -> FloatArray:
 
 def is_reached(graph: Graph) -> BoolArray:
     """Return the states (n_states) that can be reached from the initial one, by any choices."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    first = graph.first_transition[graph.first_choice]
-    edges = csr_array(
-        (np.ones(graph.n_transitions, dtype=np.int8), graph.successor, first), shape=(graph.n_states,) * 2
+    reached, waiting = np.zeros(graph.n_states, dtype=np.bool_), np.empty(graph.n_states, dtype=np.int32)
+    graph_kernels.search(
+        graph.first_transition[graph.first_choice], graph.successor, graph.initial_state, waiting, reached
     )
-    reached = np.zeros(graph.n_states, dtype=np.bool_)
-    reached[breadth_first_order(edges, graph.initial_state, return_predecessors=False)] = True
     return reached
 
 

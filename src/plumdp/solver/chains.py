@@ -7,6 +7,7 @@ Nothing here is rounded outward. Residuals, or a step of induction, say how far 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +47,22 @@ class Equations:
         return solution
 
 
+@dataclass(frozen=True, eq=False)
+class _Inverse:
+    """Takes the place of factors where the matrix is small and dense."""
+
+    inverse: FloatArray
+
+    def solve(self, right: FloatArray, trans: str = "N") -> FloatArray:
+        return (self.inverse if trans == "N" else self.inverse.T) @ right
+
+
 def equations_of(moves: Any) -> Equations | None:
-    """Return the equations of a sparse matrix P, or None if they are singular."""
+    """Return the equations of a matrix P, sparse or small, or None if they are singular."""
+    if isinstance(moves, np.ndarray):
+        with suppress(np.linalg.LinAlgError):
+            return Equations(_Inverse(np.asarray(np.linalg.inv(np.eye(len(moves)) - moves), dtype=np.float64)))
+        return None
     from scipy.sparse import eye_array
 
     factors = factorised(eye_array(moves.shape[0]) - moves)

@@ -54,6 +54,21 @@ class BackwardSearch(NamedTuple):
 
 
 @compiled
+def search(first: Any, successor: Any, start: int, waiting: Any, reached: Any) -> None:
+    """Mark the states that can be reached from one whose successors, those of all choices, lie from ``first`` on."""
+    waiting[0], reached[start], n_waiting = start, True, 1
+    while n_waiting:
+        n_waiting -= 1
+        state = waiting[n_waiting]
+        for t in range(first[state], first[state + 1]):
+            s = successor[t]
+            if not reached[s]:
+                reached[s] = True
+                waiting[n_waiting] = s
+                n_waiting += 1
+
+
+@compiled
 def strong_components(
     first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, component: Any
 ) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.rounding import UNIT
+from plumdp.base.sparse import sparse
 from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.chains import Equations, equations_of
@@ -209,11 +210,10 @@ class RegularEquations:
 
 def regular_equations(table: OpenChain, probability: FloatArray) -> RegularEquations | None:
     """Return the equations for probabilities (n_transitions), 0 in rows that are closed; None if not proved regular."""
-    from scipy.sparse import csr_array
-
     n, is_open = table.n, table.successor < table.n
     entries = (table.discount * probability)[is_open], (table.owner[is_open], table.successor[is_open])
-    moves = csr_array(entries, shape=(n, n))  # equal successors of a row are added up
+    first = np.concatenate([[0], np.cumsum(np.bincount(entries[1][0], minlength=n))])
+    moves = sparse(entries[0], entries[1][1], first, n)
     equations = equations_of(moves)
     if equations is None:
         return None

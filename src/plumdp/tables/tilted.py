@@ -24,6 +24,7 @@ import numpy as np
 
 from plumdp.base.errors import WhyNot
 from plumdp.base.rounding import UNDERFLOW
+from plumdp.base.special import log_gamma
 from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, ranges
 from plumdp.tables.bracket import AT_END, NEXT, BetMoments, End, Errors
 from plumdp.tables.chain import OpenChain, regular_equations
@@ -98,13 +99,11 @@ class ChainShape:
         If p is the true row, the probability of what was seen under the mixture over that under p is a martingale that
         starts at 1.
         """
-        from scipy.special import gammaln
-
         table = self.table
         seen, before = table.of_places(counts), table.of_places(prior + _PRIOR, known=1.0)
         visits, all_before = table.sums(seen), table.sums(before)
-        mixture = gammaln(all_before) - gammaln(all_before + visits)
-        mixture = mixture + table.sums(gammaln(before + seen) - gammaln(before))
+        mixture = log_gamma(all_before) - log_gamma(all_before + visits)
+        mixture = mixture + table.sums(log_gamma(before + seen) - log_gamma(before))
         share = seen / np.maximum(visits, 1.0)[table.owner]
         likeliest = table.sums(seen * np.log(np.where(seen > 0, share, 1.0)))
         radius = (likeliest - mixture + log_error) * (1 + 1e-9) + 1e-9 * (1 + np.abs(mixture))

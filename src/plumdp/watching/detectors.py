@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
+from plumdp.base.special import log_gamma
 from plumdp.confidence.bounded_means import FRACTIONS, Tally, log_capitals
 from plumdp.model.graph import FloatArray, Indices
 
@@ -143,11 +144,9 @@ def _by_outcome(of_classes: FloatArray, first: Indices) -> FloatArray:
 
 def _log_average(seen: FloatArray, weights: FloatArray, first: Indices) -> tuple[FloatArray, FloatArray]:
     """Return the logarithm of the average probability of one order of what was seen, by Dirichlet's law, and a size."""
-    from scipy.special import gammaln
-
-    terms = gammaln(weights + seen), -gammaln(weights)
+    terms = log_gamma(weights + seen), -log_gamma(weights)
     visits, sums = _sums(seen, first), _sums(weights, first)
-    of_classes = gammaln(sums), -gammaln(sums + visits)
+    of_classes = log_gamma(sums), -log_gamma(sums + visits)
     value = _sums(terms[0] + terms[1], first) + of_classes[0] + of_classes[1]
     return value, _sums(np.abs(terms[0]) + np.abs(terms[1]), first) + np.abs(of_classes[0]) + np.abs(of_classes[1]) + 1
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from flint import fmpz
 
 from plumdp.base.errors import ModelError
+from plumdp.base.sparse import sparse
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, owners, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, owners, ranges, read_only
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import number_of, one_line
 
@@ -177,6 +178,12 @@ class ExpressionTable:
         shape = (len(self), len(self.monomials))
         return csr_array((self.coefficient, self.monomial, self.first_term), shape=shape)
 
+    @cached_property
+    def _matrix(self) -> Any:
+        """The same matrix for products alone."""
+        self.require_polynomials()
+        return sparse(self.coefficient, self.monomial, self.first_term, len(self.monomials))
+
     def monomial_values(self, points: FloatArray) -> FloatArray:
         """Return the values (n_monomials, n_points) of monomials at points (n_points, n_parameters)."""
         self.require_polynomials()
@@ -185,7 +192,7 @@ class ExpressionTable:
 
     def evaluate(self, points: FloatArray) -> FloatArray:
         """Return float values (n_expressions, n_points) at points (n_points, n_parameters), up to rounding."""
-        return np.asarray(self.coefficients @ self.monomial_values(points))
+        return np.asarray(self._matrix @ self.monomial_values(points))
 
     def chances(self, point: FloatArray) -> FloatArray:
         """Return float values (n_expressions) at a point, up to rounding, kept within [0, 1]."""
@@ -199,7 +206,7 @@ class ExpressionTable:
         for i in range(len(point)):
             lowered = powers.copy()
             lowered[:, i] = np.maximum(powers[:, i] - 1, 0)
-            columns.append(self.coefficients @ (powers[:, i] * np.prod(point**lowered, axis=1)))
+            columns.append(self._matrix @ (powers[:, i] * np.prod(point**lowered, axis=1)))
         gradient = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
         return values, np.asarray(gradient, dtype=np.float64)
 
@@ -265,11 +272,13 @@ def affine_range(
     table: ExpressionTable, which: Indices, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the range over a box of the expressions ``which``, all affine, up to float rounding, term by term."""
-    rows = table.coefficients[which]
+    table.require_polynomials()
+    start, end = table.first_term[which], table.first_term[which + 1]
+    used, owner = ranges(start, end), np.repeat(np.arange(len(which)), end - start)
     monomial, variable = np.nonzero(table.monomials)
     values = np.ones((2, len(table.monomials)))  # of a constant; those of monomials of degree two are not used
     values[:, monomial] = lower[variable], upper[variable]
-    ends, owner = values[:, rows.indices] * rows.data, owners(rows.indptr)
+    ends = values[:, table.monomial[used]] * table.coefficient[used]
     low, high = (np.bincount(owner, each, len(which)) for each in (ends.min(axis=0), ends.max(axis=0)))
     return low.astype(np.float64), high.astype(np.float64)
 

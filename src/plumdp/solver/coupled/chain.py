@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import WhyNot
+from plumdp.base.sparse import sparse
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objectives import Kind, Objective, Payoff
@@ -91,9 +92,7 @@ class PolicyChain:
 
     def rows(self, of_transition: FloatArray, columns: Indices, width: int) -> Any:
         """Return a sparse matrix (n_open, width) with a number for each transition, in the given columns."""
-        from scipy.sparse import csr_array
-
-        return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
+        return sparse(of_transition, columns, self.first, width)
 
 
 def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | WhyNot:
