@@ -80,8 +80,8 @@ class Report:
         else:
             told = f"Verified: {self.sentence}"
             beside = {
-                "of": [self.objective],
-                "checks passed": [", ".join(self.passed)],
+                "of": [self.objective] * (self.objective not in self.sentence),
+                "checks passed": [f"all {len(self.passed)}: {', '.join(self.passed)}"],
                 "valid if": self.assumed,
                 "on trust": self.trusted,
                 "not checked": [*self.unchecked, OTHER_ENTRIES],

@@ -76,7 +76,7 @@ def test_every_command_adds_counts_and_the_certificate_says_their_order():
 
 def test_a_folder_or_pattern_of_counts_is_added():
     assert plumdp("count", MODEL, "[13].parquet").out.splitlines()[:2] == [
-        "4 rows of transitions: 4 matched, 0 rejected",
+        "4 log rows: 4 matched, 0 rejected",
         "4 steps, adaptive, without bets, as the order of the data is not known (--order)",
     ]
 

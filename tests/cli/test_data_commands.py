@@ -64,7 +64,7 @@ def test_force_replaces_a_file(folder, capsys):
 def test_count_maps_states_and_reports_what_does_not_fit(folder, capsys):
     assert run(capsys, "count", "glider:11,9", "log.csv", *MAPPED, "--keep-going", "-o", "counts.parquet") == (
         0,
-        "4 rows of transitions: 2 matched, 2 rejected\n"
+        "4 log rows: 2 matched, 2 rejected\n"
         "  unknown state: 1 row; (x=0, y=above 100) (1×, row 4); y is 0 to 8 in the model\n"
         "  unreadable state: 1 row; (x=0, y=null) 'east' → (x=1, y=1) (1×, row 3)\n"
         "counts.parquet: 2 steps, counted, without bets, as the order of the data is not known (--order)\n",
@@ -116,7 +116,7 @@ def test_files_that_number_their_runs_anew_are_counted_one_by_one(days, capsys):
     for day in "12":
         assert run(capsys, "count", "betting:5", f"day-{day}.csv", "-o", f"{day}.parquet")[0] == 0
     code, said, _ = run(capsys, "count", "betting:5", "1.parquet", "2.parquet", "-o", "c.parquet")
-    assert (code, said.splitlines()[0]) == (0, "6 rows of transitions: 6 matched, 0 rejected")
+    assert (code, said.splitlines()[0]) == (0, "6 log rows: 6 matched, 0 rejected")
 
 
 def test_a_run_in_two_files_without_steps_is_refused_in_the_words_of_the_command_line(days, capsys):
@@ -138,10 +138,10 @@ def test_count_says_in_which_order_files_were_read(days, capsys):
     code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
     assert (code, said) == (
         0,
-        "176 rows of transitions: 11 matched, 165 exact duplicates left out, 0 rejected\n"
+        "176 log rows: 11 matched, 165 exact duplicates left out, 0 rejected\n"
         "c.parquet: 11 steps, counted, with bets after the first 64 "
-        "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
-        "part-3.csv, …, part-11.csv (11 files))\n",
+        "(the rows of the log are in the order in which their steps happened; its files follow one another in this "
+        "order: part-1.csv, part-2.csv, part-3.csv, …, part-11.csv (11 files))\n",
     )
 
 
@@ -179,12 +179,12 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     assert error.endswith("or if the last action was never carried out, say --censoring unrelated\n")
     assert run(capsys, "count", "betting:5", "log.csv", "--censoring", "unrelated", "-o", "counts.parquet") == (
         0,
-        "2 rows of trajectories: 1 matched, 1 last row of runs (1 censored), 0 rejected\n"
+        "2 log rows: 1 matched, 1 end of runs (1 censored), 0 rejected\n"
         "counts.parquet: 1 step, counted, without bets, as the order of the data is not known (--order)\n",
         "",
     )
     said = {
-        (): "why runs end has nothing to do with the outcome that is missing then",
+        (): "no run ended because of it",
         ("--verbose",): "that 1 of 1 runs end before the outcome of their last action has nothing to do with that "
         "outcome (assumed; censoring= says so)",
     }
@@ -216,9 +216,7 @@ def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(fol
     )
     code, output, _ = run(capsys, *count, "--keep-going")
     assert code == 0
-    assert output.splitlines()[0] == (
-        "4 rows of trajectories: 1 matched, 1 last row of runs, 1 exact duplicate left out, 1 rejected"
-    )
+    assert output.splitlines()[0] == ("4 log rows: 1 matched, 1 end of runs, 1 exact duplicate left out, 1 rejected")
     assert output.splitlines()[2] == (
         "  assuming that the rows of each run follow one another in the order of column Time, and none in between is "
         "missing"

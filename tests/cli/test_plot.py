@@ -77,7 +77,7 @@ def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to
     pl.write_counts(pl.TransitionCounts(graph, np.where(odd, high, low), "adaptive"), place / "bad.parquet")
     code, out, err = run("region", STUDY, "bad.parquet", "-o", "bad.png")
     assert (code, out) == (3, "")
-    assert err.startswith("the data contradict the model, so that there is no region to draw: the data fit another p")
+    assert err.startswith("the data reject the model, so that there is no region to draw: the data fit another p")
     assert not (place / "bad.png").exists()
     assert run("policy", STUDY, "bad.parquet", "-o", "bad.png")[0] == 0
 

@@ -41,7 +41,7 @@ def test_a_quiet_process_ends_with_0_and_says_what_holds_now(folder):
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("No alarm in 12 parts, the last one 2024-05-12.")
     words = " ".join(done.out.split())
-    assert "false alarms, of both kinds together, are on average at most one in 1,000 parts" in words
+    assert "false alarms at most one in 1,000 parts on average, of both kinds together," in words
     now = "Certified: under this policy, the expected “money” until the system reaches “end” is 1"
     assert f"If nothing has changed since 2024-05-01 (12 parts): {now}" in words
 

@@ -225,16 +225,16 @@ def test_advice_is_ready_for_json_and_for_reading(advice):
     assert facts["choices"][0]["action"] in ("job", "try_a", "try_b")
     assert facts["enough"][0]["uses"] == "new runs alone"
     text = str(advice)
-    assert text.split("\n")[1].startswith("  The bounds on the policy's value are 0.")
-    assert "To halve that, about" in text
-    assert "more runs like these" in text
+    assert text.split("\n")[1].startswith("  To halve the width of the bracket (now ")
+    assert "collect about this many more runs: " in text
+    assert " like these*" in text
 
 
 def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
     endless = replace(advice, width=np.inf, enough=(), predictions=(replace(advice.predictions[0], width=np.inf),))
     assert endless.sentences()[:2] == [
-        f"The bounds on the policy's value are not both finite now, after {advice.n_steps:,} steps.",
-        "After 2,000 more runs like these: not both finite.",
+        f"The bracket has an end that is not finite, after {advice.n_steps:,} steps.",
+        "Expected width after 2,000 more runs, in percentage points: infinite like these.",
     ]
     assert json.loads(json.dumps(endless.to_dict()))["width"] is None
 
@@ -266,7 +266,7 @@ def test_a_contradiction_is_refused():
     learned = pl.learn(MODEL, pl.TransitionCounts(MODEL.graph, counts, "trajectories"), confidence_set="likelihood")
     with pytest.raises(pl.DataError) as error:
         advise(learned, DONE)
-    assert str(error.value) == "the data contradict the model: more of them do not narrow the bounds; certify says why"
+    assert str(error.value) == "the data reject the model: more of them do not narrow the bounds; certify says why"
 
 
 def test_a_value_that_is_infinite_is_refused():

@@ -277,6 +277,6 @@ def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assump
         pilot = read_log(LAMP, source, **in_format(**options)).counts.pilot
         assert np.array_equal(pilot.counts, first)
         assert pilot.rests_on == (
-            "the rows of the log are in the order in which their steps happened, file after file: "
-            f"day-1.{ending}, day-2.{ending}, day-3.{ending}, …, day-25.{ending} (25 files)"
+            "the rows of the log are in the order in which their steps happened; its files follow one another in "
+            f"this order: day-1.{ending}, day-2.{ending}, day-3.{ending}, …, day-25.{ending} (25 files)"
         )

@@ -292,7 +292,7 @@ def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_p
         page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
         assert f"</span> {badge}</p>" in page
         assert f"<li>{found.headline}</li>" in page
-        claimed = ", the probability that the system ever reaches “goal” is 0 %, under the policy that was given."
+        claimed = ", the probability that the system ever reaches “goal” is 0 %, under this policy."
         assert (claimed in page) is (badge == "Certified")
         assert ("These bounds still include the worst possible value." in page) == (policy is None)
 
@@ -439,7 +439,7 @@ def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted
 
 
 def test_a_width_of_zero_has_no_parts():
-    parts = {"statistics": 0.0, "remainder": 0.0, "rounding": 0.0, "relaxation": 0.0}
+    parts = {"statistics": 0.0, "approximation error": 0.0, "rounding": 0.0, "relaxation": 0.0}
     assert "width" not in dict(certificate(lower=0.5, gap=parts).page().details)
     assert dict(certificate(gap=parts | {"statistics": 0.25}).page().details)["width"] == "0.25: 100 % statistics"
 

@@ -106,7 +106,7 @@ def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
     assert Expandable(setting, setting.equations(), guess).approximation(guess, residuals, errors, 1e-6) is None
     assert errors.largest_sums(np.zeros(chain.n_open), 0.0, 1e-6)[chain.initial] == np.inf
     found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
-    assert found == WhyNot("nature may keep a run from ending, so that nothing bounds the remainder")
+    assert found == WhyNot("nature may keep a run from ending, so that nothing bounds the approximation error")
 
 
 def test_the_same_run_is_certain_to_end_away_from_zero():

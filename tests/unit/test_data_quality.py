@@ -71,7 +71,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
     log = throws(*[1] * 900, *[2] * 100, *[7] * 1000)
     certificate = pl.certify(COIN, log, HEADS)
     assert certificate.headline == ("Model rejected: 1,000 log rows show what the model excludes. Nothing is claimed.")
-    assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.page().facts
+    assert ("data", "2,000 log rows: 1,000 matched, 1,000 rejected") in certificate.page().facts
     assert {label for label, _ in certificate.page().facts} == {
         "query",
         "data",
@@ -90,7 +90,7 @@ def test_a_contradiction_travels_with_the_counts(way, tmp_path):
     elif way == "sum":
         counts = others + counts
         assert str(counts.report) == (
-            "7 rows of transitions: 5 matched, 2 rejected\n"
+            "7 log rows: 5 matched, 2 rejected\n"
             "  unknown next state: 1 row; (x=7) (1×); x is 0 to 2 in the model\n"
             "  unreadable state: 1 row; (x=0) 'go' → (x=null) (1×)"
         )
@@ -98,9 +98,7 @@ def test_a_contradiction_travels_with_the_counts(way, tmp_path):
         counts = counts.planned_sum(others)
     else:
         counts = counts + pl.TransitionCounts(COIN.graph, [1, 1, 0, 0], "independent")
-        assert ("data", "4 steps; 3 rows of transitions: 2 matched, 1 rejected") in pl.certify(
-            COIN, counts, HEADS
-        ).page().facts
+        assert ("data", "4 steps; 3 log rows: 2 matched, 1 rejected") in pl.certify(COIN, counts, HEADS).page().facts
     assert pl.certify(COIN, counts, HEADS).status == "model rejected"
 
 
@@ -122,7 +120,7 @@ def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_
     assert certificate.rests_on.assumptions[-1] == (
         "whether a row of the log is readable does not depend on the outcome of a step (1 row was left out)"
     )
-    assert ("data", "51 rows of transitions: 50 matched, 1 rejected") in certificate.page().facts
+    assert ("data", "51 log rows: 50 matched, 1 rejected") in certificate.page().facts
 
 
 def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
@@ -239,9 +237,7 @@ def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
             f"{COMPLETE} (12 of 1,012 runs end before the outcome of their last action)"
         )
         facts = dict(certificate.page().facts)
-        assert facts["data"] == (
-            "2,012 rows of trajectories: 1,000 matched, 1,012 last rows of runs (12 censored), 0 rejected"
-        )
+        assert facts["data"] == ("2,012 log rows: 1,000 matched, 1,012 ends of runs (12 censored), 0 rejected")
         assert json.loads(json.dumps(certificate.to_dict()))["data_quality"]["report"]["rows"]["censored"] == 12
 
 

@@ -100,7 +100,7 @@ def test_units_that_never_changed_and_are_not_as_the_reference_says_are_not_said
     assert "a name is wrong if the unit is as the reference says" in found.promise
     assert found.named[0].words == "p is about 0.588, not 0.3 (estimates)"
     one = watch(COIN, given["other"], reference={"p": 0.3})
-    assert one.sentence == f"ALARM: rows differ from the reference ({one.alarms[0].part})."
+    assert one.sentence == f"ALARM: the process differs from the reference ({one.alarms[0].part})."
     certificate = pl.certify(COIN, thrown(np.random.default_rng(9), 0.3, 400), 'P=? [ F "heads" ]')
     found = watch_many(COIN, given, certificate)
     assert found.sentence == "1 of 2 units is not as the certificate says."

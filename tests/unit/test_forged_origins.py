@@ -160,7 +160,7 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
     "bets at other moments": (by_counts(later_bets()), "small", "log", "the lengths of the data is"),
     "another division of the error": (changed(witness=spare_error), "small", "log", "the error is divided in another"),
     "values of a reward that there is not": (changed(witness=one_more_reward), "small", "log", "rewards: they are"),
-    "data that contradict the model": (untested, "two coins", "log", "these data contradict the model"),
+    "data that contradict the model": (untested, "two coins", "log", "these data reject the model"),
     "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "Not verified (model): "),
     "a second action for each state": (two_actions, "small", "model", "its columns are not those of a policy"),
     "another kind of set": (

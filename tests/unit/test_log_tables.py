@@ -74,7 +74,7 @@ class TestWrongInput:
             pl.read_log(table(), rows)
 
     def test_no_row_is_tied_to_what_is_not_known(self):
-        with pytest.raises(ModelError, match="tie no other row to that of elsewhere"):
+        with pytest.raises(ModelError, match="tie no other row to that out of the table"):
             pl.model.free_rows(table(), np.array([0, 1, 2, 3, 1, 5, 6]))
 
     def test_steps_with_several_rows_are_the_reason_why_there_is_no_table(self):

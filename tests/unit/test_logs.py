@@ -144,7 +144,7 @@ def test_copies_of_rows_are_counted_once_and_said(file, form, is_shuffled, tmp_p
     WRITERS[file](twice, tmp_path / file)
     log = read_log(LAMP, tmp_path / file)
     assert np.array_equal(log.counts.counts, COUNTS)
-    last = ", 200 last rows of runs" if form == "trajectories" else ""
+    last = ", 200 ends of runs" if form == "trajectories" else ""
     total, n = f"{2 * len(frame):,}", f"{COUNTS.sum():,}"
     assert (
         str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} exact duplicates left out, 0 rejected"
@@ -225,7 +225,7 @@ def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path
                 read_log(LAMP, source, **in_format(**options))
             assert str(caught.value) == message
         log = read_log(LAMP, source, pl.LogFormat(censoring="unrelated"))
-        assert log.report.summary.endswith(f", 200 last rows of runs ({n} censored), 0 rejected")
+        assert log.report.summary.endswith(f", 200 ends of runs ({n} censored), 0 rejected")
         assert log.report.to_dict()["rows"]["censored"] == n
         assert log.report.to_dict()["censoring"] == "unrelated"
 
@@ -445,7 +445,7 @@ def test_the_report_names_the_worst_offenders_first():
         f"{n}×)" for _, n in valuations.most_common(3)
     ]
     assert [*report.worst["unknown action"]] == ["'fly' (6×)"]
-    assert str(report).splitlines()[0] == f"{len(rows):,} rows of transitions: {len(rows) - 20:,} matched, 20 rejected"
+    assert str(report).splitlines()[0] == f"{len(rows):,} log rows: {len(rows) - 20:,} matched, 20 rejected"
 
 
 # random corruptions: one column is damaged in some rows, or rows are moved, repeated or lost

@@ -368,8 +368,8 @@ def test_start_takes_the_number_of_runs_as_fixed_only_if_all_began_together(tmp_
     written, other = (tomllib.loads(each.to_toml("plumdp start")) for each in (together, in_turn))
     assert (written["sampling"], written["certify"]["prespecified"]) == ("trajectories", True)
     assert not {"sampling", "prespecified"} & {*other, *other["certify"]}
-    assert sum("(or: no sampling)" in words for _, words in together.facts) == 1
-    assert sum("(or: no prespecified)" in words for _, words in together.facts) == 1
+    assert sum("remove sampling)" in words for _, words in together.facts) == 1
+    assert sum("remove prespecified)" in words for _, words in together.facts) == 1
     assert not any("began in one period" in words for _, words in in_turn.facts)
     assert (
         pl.start(

@@ -192,7 +192,7 @@ def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monk
     ended = plumdp("start", "export.csv")
     assert ended.code == 0
     following = ended.out.splitlines()[-1]
-    assert following.startswith("next: plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=29 ]'")
+    assert following.startswith("  plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=29 ]'")
     options = tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))
     assert options["column"] == ["episode=Equipment", "step=Datum"]
     assert (options["table"][0], options["steps"], options["keep-going"]) == ("first=15", "monthly", True)
@@ -351,7 +351,7 @@ def test_few_states_that_are_all_seen_in_several_runs_are_taken_for_all_and_that
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "state", "action"]), **begins)
     assert found.closed
     assert "closed=true" in found.to_toml("")
-    words = "there are no other states than these 2; data that show one contradict the table (or: no closed=true)"
+    words = "there are no other states than these 2; a log that shows one rejects the table (if so: remove closed=true)"
     assert facts(found, "assumed")[-1] == words
     rare = [(0, 6, "c", "go"), (0, 7, "a", "go"), *rows]
     assert not pl.start(pd.DataFrame(rare, columns=["run", "t", "state", "action"]), **begins).closed

@@ -255,7 +255,7 @@ def test_values_outside_of_bins_contradict_the_model_and_are_named():
         LAMP, frame, pl.LogFormat(columns=columns, states={"place_x": [0, 2.5, 5, 7.5]}), on_unmatched="report"
     )
     assert str(log) == (
-        "5 rows of transitions: 1 matched, 4 rejected\n"
+        "5 log rows: 1 matched, 4 rejected\n"
         "  unknown state: 3 rows; (place_x=2, lit=false, mode=rest) (2×), "
         "(place_x=above 7.5, lit=false, mode=rest) (1×); "
         "each value is known, but the model has no state with all of them\n"

@@ -14,9 +14,9 @@ RUNS, MOVES = pd.DataFrame(ROWS["trajectories"]), pd.DataFrame(ROWS["transitions
 ASKED = "Pmax=? [ F<=3 place_x=2 ]"
 SHARED = pd.concat([RUNS[RUNS.episode < 20], RUNS[RUNS.episode >= 20].assign(episode=RUNS.episode - 20)])
 ORDER = (
-    "say in which order the log is, with order='runs' if its runs are numbered as they were made, each after the one "
-    "before had ended, or order='time' if its rows are in order, or sampling='trajectories' if the number of runs was "
-    "fixed before anybody looked; then the first data decide how bets are placed"
+    "say order='runs' if its runs are numbered as they were made, one after another, or order='time' if its rows are "
+    "in order, or sampling='trajectories' if the number of runs was fixed beforehand; then the first data decide how "
+    "bets are placed"
 )
 OVERLAP = "say order='time' if the rows of the log are in the order of time, " + ORDER[ORDER.index("or sampling") :]
 FEW = "collect more than 4 runs, or 64 rows if these are in order; the first bets are placed then"
@@ -24,7 +24,7 @@ OPEN = (
     "for the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how "
     "many you expect, with expected=…"
 )
-MORE = "collect more data: four times as much roughly halves the width; advise says which help most"
+MORE = "collect more data: four times as much roughly halves the width (see advise)"
 CASES = {
     "nobody said an order": (RUNS, {}, {}, ORDER),
     "runs that overlap": (RUNS.assign(step=RUNS.step + RUNS.episode), {}, {}, OVERLAP),
@@ -111,7 +111,7 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     pd.DataFrame(runs.columns("trajectories")).to_csv("log.csv", index=False)
     code, said, _ = plumdp("certify", "betting:5", "log.csv", "--confidence", "0.5")
     assert code in (0, 4)
-    assert "to narrow it    say in which order the log is, with --order runs if its runs are\n" in said
+    assert "to narrow it    say --order runs if its runs are numbered as they were made, one" in said
     assert "--order runs if its runs are numbered as they were made" in " ".join(said.split())
     _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
     assert '"narrower": "for the next data, fix the number of runs before you look at any, and say --sampling' in said

@@ -59,8 +59,8 @@ def test_a_change_is_found_named_and_dated():
     assert found.status == "alarm"
     assert "2024-05-21" < alarm.part < "2024-05-29"
     assert re.match(r"fault was about 0\.[01]\d*, and about 0\.[23]\d* from about 2024-05-2[0-3] on", alarm.words)
-    assert str(found).startswith(f"ALARM: rows have changed ({alarm.part}).")
-    assert "at most one in 1,000 parts, whatever the parameters are" in str(found)
+    assert str(found).startswith(f"ALARM: the process has changed ({alarm.part}).")
+    assert "at most one in 1,000 parts on average, whatever the parameters are" in str(found)
 
 
 def test_what_did_not_change_gives_no_alarm():
@@ -102,7 +102,7 @@ def test_a_value_that_no_longer_holds_is_told_by_runs_alone(tmp_path):
     found = pl.watch(MODEL, tmp_path, certificate=certificate, reference="learned")
     alarm = next(alarm for alarm in found.alarms if alarm.kind == "value")
     assert "2024-05-05" <= alarm.part <= "2024-05-07"
-    assert re.match(r"runs earn about 0\.[567]\d* on average from about 2024-05-0[4-6] on", alarm.words)
+    assert re.match(r"mean return of a run about 0\.[567]\d* from about 2024-05-0[4-6] on", alarm.words)
     assert "the certified value no longer holds" in found.sentence
 
 
@@ -417,7 +417,7 @@ def test_rows_that_cannot_be_contradict_the_model(tmp_path):
     with pytest.raises(pl.DataError, match="impossible"):
         pl.watch(MODEL, tmp_path)
     found = pl.watch(MODEL, tmp_path, on_unmatched="report")
-    assert found.status == "contradicted"
+    assert found.status == "rejected"
     assert found.sentence.startswith("Model rejected: 2024-05-02")
 
 
@@ -434,7 +434,7 @@ def test_certificates_about_now_say_what_they_assume_and_hold_after_a_change():
         assert each.lower <= value <= each.upper
         assert each.confidence == 0.999
     assert re.match(r"nothing has changed since 2024-05-(18|19|20)", recent.rests_on.assumptions[0])
-    assert "you may choose one by looking" in recent.rests_on.assumptions[0]
+    assert "whichever start you choose, also by looking" in recent.rests_on.assumptions[0]
     assert "each night holds by itself" in window.rests_on.assumptions[0]
     assert window.rests_on.provenance["steps"] == f"{8 * 40}"
     same = found.since("2024-05-23")  # where the window begins, with a share of the error

@@ -99,9 +99,13 @@ class Group(StrEnum):
     __repr__ = str.__repr__
 
 
+FIXED = "fixed before looking: "  # a list of what a plan fixes begins with this
+
+
 class Assumption(str):
     """What a claim rests on, in words, with its group, and in ``brief`` for a list of three lines.
 
+    Parts of a brief text are divided by semicolons; that of a plan is a noun, for what was fixed before looking.
     Those of one ``kind`` differ in what one log has of it, such as numbers of rows; of many logs it is told once.
 
     >>> Assumption("no step is in the data twice, under any name", brief="no step is there twice").brief

@@ -249,14 +249,16 @@ def shown_value(value: float, lower: float, upper: float) -> float | None:
 def _parts_of_gap(valued: Valuation) -> dict[str, float]:
     """Return the parts of the distance of the bounds, if there are coupled bounds.
 
-    Statistics is the uncertainty of the parameters to first order, and the remainder what higher orders may add.
-    Relaxation is what bounds against nature add, at an end where these are tighter than the coupled ones.
+    Statistics is the uncertainty of the parameters to first order, and the approximation error what higher orders may
+    add. Relaxation is what bounds against nature add, at an end where these are tighter than the coupled ones.
     """
     if valued.coupled is None:
         return {}
     remaining, parts = valued.upper - valued.lower, {}
-    for name in ("statistics", "remainder", "rounding"):
-        parts[name] = float(min(max(getattr(valued.coupled, name), 0.0), remaining))  # rounding may leave it below zero
+    proof = valued.coupled
+    of = {"statistics": proof.statistics, "approximation error": proof.remainder, "rounding": proof.rounding}
+    for name, part in of.items():
+        parts[name] = float(min(max(part, 0.0), remaining))  # rounding may leave it below zero
         remaining -= parts[name]
     return parts | {"relaxation": float(remaining)}
 
@@ -326,12 +328,11 @@ Advice: TypeAlias = tuple[str | Option, ...]
 
 _ALIASED = 4  # times as wide as the usual interval: bounds may hold two kinds of chains
 _BETS = "; then the first data decide how bets are placed"
-_FIXED = ", or ", Option("sampling", "trajectories"), f" if the number of runs was fixed before anybody looked{_BETS}"
+_FIXED = ", or ", Option("sampling", "trajectories"), f" if the number of runs was fixed beforehand{_BETS}"
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
-        *("say in which order the log is, with ", Option("order", "runs"), " if its runs are numbered as they were "),
-        *("made, each after the one before had ended, or ", Option("order", "time"), " if its rows are in order"),
-        *_FIXED,
+        *("say ", Option("order", "runs"), " if its runs are numbered as they were made, one after another, or "),
+        *(Option("order", "time"), " if its rows are in order", *_FIXED),
     ),
     "overlap": ("say ", Option("order", "time"), " if the rows of the log are in the order of time", *_FIXED),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
@@ -395,9 +396,7 @@ def to_narrow(learned: Learned, certificate: Certificate, *, may_prespecify: boo
             "policy of each run, with ",
             Option("columns", {"arm": ...}),
         )
-    if certificate.beside.gap.get("remainder", 0.0) > certificate.beside.gap.get("statistics", 0.0):
-        return ("collect more data: most of the width is a remainder, which shrinks faster than the data grow",)
+    if certificate.beside.gap.get("approximation error", 0.0) > certificate.beside.gap.get("statistics", 0.0):
+        return ("collect more data: most of the width is approximation error, which shrinks faster than the data grow",)
     more = "collect more data: four times as much roughly halves the width"
-    return (
-        (more,) if learned.model.counted.gaps is not None else (f"{more}; ", Option("advise"), " says which help most")
-    )
+    return (more,) if learned.model.counted.gaps is not None else (f"{more} (see ", Option("advise"), ")")

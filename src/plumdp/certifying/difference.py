@@ -78,6 +78,12 @@ class Difference:
         return difference_in_words(claim, low, high, is_turned=second_is_better(claim, self.lower, self.upper))
 
     @property
+    def _ground(self) -> Ground | None:
+        """The ground of the bounds, if there are several."""
+        ends = self.lower, self.upper
+        return next((rung.ground for rung in self.rungs if (rung.lower, rung.upper) == ends), None)
+
+    @property
     def _rests_on_rows(self) -> bool:
         return Ground.ROWS in (self.first.claim.ground, self.second.claim.ground)
 
@@ -114,7 +120,7 @@ class Difference:
         if self.approximate is not None and self.is_claim:
             about = [("not certified", f"{self._in_words(*self.approximate)} by the normal approximation")]
         narrower = [("to narrow it", text) for text in hints[:1] if Standing.INCONCLUSIVE in self.verdicts]
-        bounds = rung_facts(self.rungs, self._in_words)
+        bounds = rung_facts(self.rungs, self._in_words, self._ground)
         facts = [("query", self.first.claim.objective), *bounds, *about, *narrower, *self.premises()]
         return Page(self.headline, self.brackets, facts=facts, folded=[self.first, self.second])
 

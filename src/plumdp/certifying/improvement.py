@@ -88,10 +88,9 @@ class Improvement:
 
     def page(self) -> Page:
         """Return the gain, the bounds on both values, and what they rest on."""
-        facts = self.difference.page().facts
         rules = self.policy.short_rules if self.is_better else ""
-        points = [*self.difference.brackets, *([f"{_FOUND}: {rules}"] if rules else [])]
-        return Page(self.headline, points, facts=facts, folded=[self.certificate])
+        facts = [*([("policy", rules)] if rules else []), *self.difference.page().facts]
+        return Page(self.headline, self.difference.brackets, facts=facts, folded=[self.certificate])
 
     SCHEMA: ClassVar[str] = "plumdp/improvement/1"
     TOLD: ClassVar[str] = "is_better gain headline baseline compared=n_compared assumptions certificate difference"

@@ -80,14 +80,14 @@ class NetBenefit:
         first, n = self.strategies[0], len(self.strategies)
         start, end = (f"{end:.10g}" for end in self.willingness)
         if not _is_claim(first.effect):
-            return "Inconclusive: the data contradict the model, or nothing proves the confidence of these sets."
+            return "Inconclusive: the data reject the model, or nothing proves the confidence of these sets."
         if n == 1:
             return f"No other policy than {first.name} was found, at a willingness to pay from {start} to {end}."
         known = sorted((each.best, each.name) for each in self.strategies if each.best is not None)
         if not known:
             return f"Inconclusive: none of {n} policies is certified to be best, at {start} to {end}."
         parts = [f"{name} at {self.printed(best)}" for best, name in known]
-        rest = "" if known[0][0] == self.willingness else " Elsewhere it is inconclusive."
+        rest = "" if known[0][0] == self.willingness else " For others it is inconclusive."
         share = f"with confidence {percent(first.effect.confidence)}"
         which = f"Of the {n} policies compared, the best by willingness to pay, {share}"
         return f"{which}: {'; '.join(parts)}.{rest} No claim is made about other policies."

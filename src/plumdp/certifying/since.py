@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from plumdp.base.combinations import Trait, refuse
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Guarantee
+from plumdp.base.vocabulary import Assumption, Guarantee
 from plumdp.certifying.approximation import narrowed
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts, counts_of
@@ -26,7 +26,7 @@ from plumdp.model.question import Asked
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import percent
 
-BY_LOOKING = "bounds for all starts hold at once, so that you may choose one by looking"
+BY_LOOKING = "this holds for whichever start you choose, also by looking"
 
 
 def certify_since(
@@ -85,9 +85,8 @@ def with_share(
     own = 1 - (1 - confidence) * weight
     found = certify(model, counts, question, confidence=own, policy=policy, prespecified=prespecified)
     said += "" if weight == 1 else f" (this one by itself: {percent(own)})"
-    rests_on = tuple(
-        dict.fromkeys([f"nothing has changed since {since}; {said}", *assuming, *found.rests_on.assumptions])
-    )
+    same = f"nothing has changed since {since}"
+    rests_on = tuple(dict.fromkeys([Assumption(f"{same}; {said}", brief=same), *assuming, *found.rests_on.assumptions]))
     about = found.beside.approximate
     # a smaller confidence than that of this start by itself is true as well
     return replace(

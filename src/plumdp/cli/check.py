@@ -1,6 +1,6 @@
 """``plumdp info`` tells what a model is.
 
-``plumdp check-model`` tests whether data contradict a model.
+``plumdp check-model`` tests whether data reject a model.
 
 ``plumdp advise`` says where the next data narrow a certificate most, and writes a policy to sample them by.
 """
@@ -172,7 +172,7 @@ def advise(given: Options) -> int:
     read, objective = load_objective(given)
     learned = learn(given, read, [objective])
     if learned.conflict is not None:
-        Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
+        Console(stderr=True, highlight=False).print(f"the data reject the model: {learned.conflict}", markup=False)
         return EXIT_CODES[Status.REJECTED]
     advice = plumdp.advise(learned, objective, runs=given.runs, width=given.width, max_steps=given.max_steps)
     if given.output is not None:
@@ -190,7 +190,7 @@ def _print_advice(advice: Advice, file: str) -> None:
         console.print(prose(sentence))
     table = Table(title="Where new runs help most", title_style="bold", title_justify="left")
     table.add_column("state and action", overflow="fold")
-    for name in ("visits so far", "per run", "share of the gain"):
+    for name in ("visits so far", "visits per run", "share of the gain"):
         table.add_column(name, justify="right")
     gain = float(advice.rate @ advice.visits_per_run)
     for choice in advice.best_choices(_MOST_ROWS).tolist():

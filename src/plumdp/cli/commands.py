@@ -90,7 +90,7 @@ COMMANDS = {
         "plumdp certify pump.py pumps.parquet --by pump -o results.parquet",
         "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or inconclusive. "
         "Ends with 0 if certified or yes, 1 if no, 3 if the "
-        "data contradict the model, 4 if nothing is certified or inconclusive. With --against, yes means that the "
+        "data reject the model, 4 if nothing is certified or inconclusive. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
         {
             "since": "Certify what holds if nothing has changed since a run or row, such as 'run 545', which you may "
@@ -100,20 +100,20 @@ COMMANDS = {
     "check-model": Command(
         "check", {"model": "MODEL", "data": "DATA..."},
         "property json model log confidence",
-        "Test whether data contradict a model, and say what is wrong.",
+        "Test whether data reject a model, and say what is wrong.",
         "plumdp check-model betting:25 runs.parquet",
-        "Ends with 0, and with 3 if the data contradict the model.",
+        "Ends with 0, and with 3 if the data reject the model.",
         {"property": "What the model is for: tests are sharp there. Repeat for more."},
     ),
     "advise": Command(
         "check", _MAYBE, "property runs width max_steps output force json model log confidence confidence_set",
         "Say where more data would help most, how wide the bounds will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
-        "Ends with 0, or with 3 if the data contradict the model.",
+        "Ends with 0, or with 3 if the data reject the model.",
         {
             "runs": "How many more runs are planned; by default as many as there are.",
             "width": "The width of the bounds that you want; by default half of the present one.",
-            "max_steps": "Number of steps after which a new run is cut off; by default as in the data.",
+            "max_steps": "Number of steps after which a new run ends; by default as in the data.",
             "output": "A CSV file for the sampling policy: a probability for each action.",
         },
     ),
@@ -200,7 +200,7 @@ COMMANDS = {
         "parameters that explain the data), expressions (each unknown probability), policy (over two state "
         "variables), advice (where more data help), residuals (where data and model differ), units (of "
         "the table that certify --by wrote, with the value that at least 90 % of such units reach, at a confidence of "
-        "95 %). Ends with 0, or with 3 if the data contradict the model.",
+        "95 %). Ends with 0, or with 3 if the data reject the model.",
         {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
     ),
     "warmup": Command(

@@ -46,7 +46,7 @@ def simulate(given: Options) -> None:
     point = given.at or (dict(study.true_point) if study else {})
     steps = given.max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
-        raise DataError("say with --max-steps where a run is cut off")
+        raise DataError("say with --max-steps where a run ends")
     drawn: Policy = "uniform" if given.policy is None else load_policy(given.policy, read)
     options: Any = {"rng": given.seed, "max_steps": steps, "policy": drawn}
     if counts:
@@ -160,9 +160,9 @@ def start(given: Options) -> int:
     size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"
     standard_output().print(grid([*found.facts, ("table", size)]))
     write_whole(target, found.to_toml(command_line()))
-    print(f"wrote {target}; correct there what is wrong")
+    print(f"Written to {target}: correct there what is wrong.")
     if not found.objective:
-        print(f"next: {found.next_command(given.model)}")
+        print(f"Then, for example:\n  {found.next_command(given.model)}")
         return 0
     from plumdp.cli.certify import certify  # only now, as it takes as long as all before it
     from plumdp.cli.report import write_reports

@@ -93,7 +93,7 @@ EXIT_CODES = (
     (0, "certified, done, or yes: the threshold is reached, the policy is good enough"),
     (1, "no: the threshold is out of reach, the policy is not better, a check fails, or a process has changed"),
     (2, "misuse: the message says what to change"),
-    (3, "the data contradict the model, or what is assumed of whole runs"),
+    (3, "the data reject the model, or what is assumed of whole runs"),
     (4, "nothing is certified, inconclusive, could not be compared, or a part is missing"),
     (UNEXPECTED, "an unexpected error, which the message asks you to report"),
     (IO_FAILED, "input or output failed: the disk is full, or standard output cannot be written"),

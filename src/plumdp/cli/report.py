@@ -139,7 +139,7 @@ def plot(given: Options) -> int:
         return 0
     certificate, findings = _explained(given)
     if certificate.status in REJECTIONS and kind in _OF_REGION:
-        reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.claim.reason}"
+        reason = f"the data reject the model, so that there is no {kind} to draw: {certificate.claim.reason}"
         Console(stderr=True, highlight=False).print(reason, markup=False, soft_wrap=True)
         return EXIT_CODES[Status.REJECTED]
     truth = _point(given.at, certificate) if given.at else None

@@ -94,7 +94,7 @@ class Result:
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return the exit code of several results: 3 if the data contradict a model, 1 if one is no, else the weakest."""
+    """Return the exit code of several results: 3 if the data reject a model, 1 if one is no, else the weakest."""
     return worst_code({result.exit_code for result in results})
 
 

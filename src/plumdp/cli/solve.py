@@ -125,9 +125,12 @@ def _facts(
 
 
 def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> None:
-    from plumdp.result.printing import outward
+    from plumdp.model.language.words import is_probability, value_in_words
+    from plumdp.result.printing import bracket
 
-    low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)
+    asked, ends = facts["property"], (float(facts["lower"]), float(facts["upper"]))
+    what = value_in_words(asked) or "the value"
+    under = "" if facts["choices"] == facts["states"] else " under the best policy"
     nature = f", with {_NATURES[facts['nature']]}" if facts["has_intervals"] else ""
     sizes = ", ".join(number_of(facts[f"{thing}s"], thing) for thing in ("state", "choice", "transition"))
     rows = [
@@ -141,9 +144,10 @@ def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> Non
         ("solver", f"{facts['status']}, {number_of(facts['sweeps'], 'sweep')}, {facts['seconds']:.2f} s"),
         ("written", ", ".join(files)),
     ]
-    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.INCONCLUSIVE: "Not known with this --width. "}
+    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.INCONCLUSIVE: "Inconclusive with this --width. "}
     answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = standard_output()
-    value = f"The best policy's value lies between {low} and {high}{nature}."
+    between = bracket(*ends, is_probability=is_probability(asked))
+    value = f"{what[0].upper()}{what[1:]} is {between}{under}{nature}."
     console.print(prose(f"{answer}{value} {facts.get('remark', '')}".rstrip(), style="bold"))
     console.print(grid([row for row in rows if row[1]]))

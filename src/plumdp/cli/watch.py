@@ -16,6 +16,7 @@ from plumdp.cli.errors import is_shared
 from plumdp.cli.inputs import format_of, load_model, load_objective, log_of, map_of
 from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
+from plumdp.result.show import Page, shown
 
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from plumdp.result.certificate import Certificate
     from plumdp.watching.watch import Watch
 
-CODES = {"quiet": 0, "alarm": 1, "failed": 2, "contradicted": 3, "gap": 4}
+CODES = {"quiet": 0, "alarm": 1, "failed": 2, "rejected": 3, "gap": 4}
 
 
 def watch(given: Options) -> int:
@@ -55,7 +56,7 @@ def watch(given: Options) -> int:
         )
         print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
     else:
-        _print(found, now)
+        _print(found, now, in_full=given.verbose > 0)
     return CODES[found.status]
 
 
@@ -113,15 +114,15 @@ def _fleet(given: Options) -> int:
     for name, folder in units.items():
         with suppress(DataError):  # of one unit, which stops no other
             units[name] = _parts(given, [folder])
-    shown = {name: parts for name, parts in units.items() if name[0] != "."}
-    with map_of(len(shown)) as mapped:
-        found = watch_many(model, shown, _watched(given, model), map=mapped, **_how_watched(given))
+    seen = {name: parts for name, parts in units.items() if name[0] != "."}
+    with map_of(len(seen)) as mapped:
+        found = watch_many(model, seen, _watched(given, model), map=mapped, **_how_watched(given))
     if given.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, separators=(",", ":")))
     else:
         console, page = standard_output(), found.page()
         console.print(prose(page.headline, style="bold red" if found.named else "bold"))
-        console.print(grid(page.facts))
+        console.print(grid(shown(page, in_full=given.verbose > 0)))
     return CODES[found.status]
 
 
@@ -137,11 +138,11 @@ def _now(given: Options, found: Watch) -> Certificate:
     return found.since(given.since) if given.since else found.now
 
 
-def _print(found: Watch, now: Certificate | None) -> None:
+def _print(found: Watch, now: Certificate | None, *, in_full: bool) -> None:
     console, page = standard_output(), found.page()
-    style = {"alarm": "bold red", "contradicted": "bold red", "gap": "yellow"}.get(found.status, "bold")
+    style = {"alarm": "bold red", "rejected": "bold red", "gap": "yellow"}.get(found.status, "bold")
     console.print(prose(page.headline, style=style))
-    console.print(grid(found.facts_with(now)))
+    console.print(grid(shown(Page("", facts=found.facts_with(now)), in_full=in_full)))
 
 
 def metrics(found: Watch, now: Certificate | None) -> str:
@@ -149,8 +150,8 @@ def metrics(found: Watch, now: Certificate | None) -> str:
     is_open = {alarm.kind for alarm in found.state.open_alarms}
     sums, limits = ({f'alarm="{kind}"': pair[i] for kind, pair in found.evidence.items()} for i in (0, 1))
     families: dict[str, tuple[str, str, dict[str, float]]] = {
-        "evidence": ("gauge", "Sum over starts; an alarm is given at the threshold.", sums),
-        "threshold": ("gauge", "Sum over starts at which an alarm is given.", limits),
+        "evidence": ("gauge", "Evidence of a change, or against the value; an alarm is given at the threshold.", sums),
+        "threshold": ("gauge", "Evidence at which an alarm is given.", limits),
         "alarm": ("gauge", "Whether there is an alarm that nobody has acknowledged.",
                   {f'alarm="{kind}"': float(kind in is_open) for kind in found.evidence}),
         "stopped": ("gauge", "Whether the watch stopped, as a part is missing.", {"": float(bool(found.gap))}),

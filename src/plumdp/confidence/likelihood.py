@@ -61,11 +61,11 @@ from plumdp.model.parametric import ParametricMDP
 _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
-PRESPECIFIED = Assumption("the objectives were chosen before looking at the data", Group.PLAN, "so was the question")
+PRESPECIFIED = Assumption("the objectives were chosen before looking at the data", Group.PLAN, "question")
 _GIVEN = Assumption(
     "you chose the policy before looking at these data (as you stated)",
     Group.PLAN,
-    "the policy was chosen before looking",
+    "policy",
 )
 _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest

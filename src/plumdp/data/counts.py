@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option, require_kind
-from plumdp.base.vocabulary import NoContexts, parts_in
+from plumdp.base.vocabulary import Assumption, NoContexts, parts_in
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.contexts import Context, added
 from plumdp.data.report import IngestionReport
@@ -30,8 +30,14 @@ from plumdp.model.text import as_pandas, as_polars, html_table, number_of, one_l
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
 # else the pilot may depend on main data
-ADDED = "counts were added in the order in which their data were collected, in parts not chosen by looking at them"
-PLANNED_SUM = "both parts were planned before looking at either, and neither depends on the other"
+ADDED = Assumption(
+    "counts were added in the order in which their data were collected, in parts not chosen by looking at them",
+    brief="counts were added in the order of their data",
+)
+PLANNED_SUM = Assumption(
+    "both parts were planned before looking at either, and neither depends on the other",
+    brief="neither part of the data depends on the other",
+)
 N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 OPEN_MAIN_PER_PILOT = 8  # at least, all data to the pilot, if their length was not planned

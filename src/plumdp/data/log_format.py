@@ -55,7 +55,7 @@ class LogFormat:
     >>> bets = pd.DataFrame({"purse": [10, 9], "t": [0, 1], "action": "bet1", "next_purse": [9, 8], "next_t": [1, 2]})
     >>> columns = {"money": "purse", "state_step": "t", "next_money": "next_purse", "next_step": "next_t"}
     >>> print(read_log(case_study("betting:5").model, bets, LogFormat(columns=columns)))
-    2 rows of transitions: 2 matched, 0 rejected
+    2 log rows: 2 matched, 0 rejected
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -12,18 +12,12 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import EPISODE, LogForm, Order
 from plumdp.data.columns import N_RUNS, STEP
 from plumdp.data.counts import Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import IN_ORDER_OF_RUNS, ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
+from plumdp.data.pilots import RESTS_ON, ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
 from plumdp.data.same_files import ANEW
 from plumdp.data.seen import Seen
 from plumdp.model.text import number_of
 
 _NAMED = 6  # files whose order is told one by one
-
-_RESTS_ON = {
-    None: "the runs are independent, all under one policy, and were numbered without looking at how they went",
-    "runs": IN_ORDER_OF_RUNS,
-    "time": "the rows of the log are in the order in which their steps happened",
-}
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ class LogPilot:
 
     def pilot(self, moments: Sequence[Seen], n: int, nothing: Seen) -> Pilot | None:
         """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""
-        rests_on = _RESTS_ON[self.order]
+        rests_on = RESTS_ON[self.order]
         if self.end == PilotEnd.PLANNED:
             return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on, sizes=self.moments(n))
         return open_pilot(
@@ -213,7 +207,7 @@ def after_files(pilot: Pilot | None, files: Sequence[str]) -> Pilot | None:
     names = [Path(file).name for file in files]
     names = names if len({*names}) == len(names) else [*files]
     listed = names if len(names) <= _NAMED else [*names[:3], "…", f"{names[-1]} ({len(names):,} files)"]
-    return replace(pilot, rests_on=f"{pilot.rests_on}, file after file: {', '.join(listed)}")
+    return replace(pilot, rests_on=f"{pilot.rests_on}; its files follow one another in this order: {', '.join(listed)}")
 
 
 def not_numbered(column: str, kind: str) -> DataError:

@@ -145,7 +145,7 @@ class Matcher:
         return RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
 
     def _find_censored(self, kinds: Kinds, state: Codes, action: Codes, block: Block) -> Codes:
-        """Return the last rows of runs whose action does more than stay where it is: its outcome is not shown."""
+        """Return the ends of runs whose action does more than stay where it is: its outcome is not shown."""
         is_last = (kinds == KINDS.index("last row")) & (state >= 0)
         if self._partial is not None:
             return np.flatnonzero(is_last & self._partial.are_planned(block, state))

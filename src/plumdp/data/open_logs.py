@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Assumption, Group
 from plumdp.data.duckdb_engine import column_types, connect
 from plumdp.data.duckdb_tables import copy_of_stream, find_files, has_rows, scan
 from plumdp.data.files import is_counts_file
@@ -107,8 +108,17 @@ def others_of(part: FirstRuns | None) -> tuple[str, ...]:
     """Return the assumption about runs that were left out because a table was made of them."""
     if part is None or not part.others:
         return ()
-    first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
-    said = f"what was done in {first}, and how many these are, did not depend on what happened in the others"
+    few = f"the first {number_of(part.n, 'run' if part.run else 'row')}"
+    first = f"{few} of the log"
+    said = Assumption(
+        f"what was done in {first}, and how many these are, did not depend on what happened in the others",
+        Group.PLAN,
+        "first runs",
+    )
     known = f"depends on state and action alone, and is on average what it was in {first}"
-    means = f"the {part.means} of a step {known}; how far these means may be off is in no bound"
+    means = Assumption(
+        f"the {part.means} of a step {known}; how far these means may be off is in no bound",
+        Group.MODEL,
+        f"means of {part.means} are exactly those of {few}",
+    )
     return (said, means) if part.means else (said,)

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Assumption
+from plumdp.base.vocabulary import Assumption, parts_in
 from plumdp.data.counts import (
+    ADDED,
     N_PILOTS,
     N_TABLE_PILOTS,
     OPEN_MAIN_PER_PILOT,
+    PLANNED_SUM,
     CountArray,
     Pilot,
     PilotEnd,
     TransitionCounts,
 )
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import FILED
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
-IN_ORDER_OF_RUNS = (
-    "the runs of the log are numbered in the order in which they were made, each ended before the next began"
+IN_ORDER_OF_RUNS = Assumption(
+    "the runs of the log are numbered in the order in which they were made, each ended before the next began",
+    brief="runs are numbered in the order in which they were made",
 )
+RESTS_ON = {  # by the order that is claimed
+    None: Assumption(
+        "the runs are independent, all under one policy, and were numbered without looking at how they went",
+        brief="independent runs of one policy",
+    ),
+    "runs": IN_ORDER_OF_RUNS,
+    "time": Assumption(
+        "the rows of the log are in the order in which their steps happened", brief="rows are in the order of time"
+    ),
+}
+_IN_BRIEF: dict[str, str] = {each: each.brief for each in (*RESTS_ON.values(), ADDED, PLANNED_SUM, FILED)}
 
 SIZES = tuple(4 * 4**i for i in range(1 + N_PILOTS))  # runs after which bets are placed anew, whatever the data
 _FIRST_PILOT = 16  # runs
@@ -237,8 +252,13 @@ def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> Assumption:
     else:
         last = int(moments[-1].sum())
         text = f"earlier data decided how later ones are used: the first {first} to begin with, {last:,} in the end"
-    said = [pilot.rests_on] if pilot.rests_on else []
+    said = parts_in(pilot.rests_on)
     if pilot.expected is not None and not pilot.is_planned:
         said.append(f"you expected {pilot.expected:,.10g} runs, or rows, before there were any")
     kind = "; ".join([kind, *said])
-    return Assumption("; ".join([text, *said]), brief="; ".join(said), kind=kind)  # the first part is a fact
+    return Assumption("; ".join([text, *said]), brief=brief_of(said), kind=kind)  # the first part is a fact
+
+
+def brief_of(reasons: Iterable[str]) -> str:
+    """Return in brief what a pilot rests on: files keep the texts alone."""
+    return "; ".join(_IN_BRIEF.get(each, each) for each in reasons)

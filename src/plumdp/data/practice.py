@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.combinations import Trait, refuse
+from plumdp.base.vocabulary import Assumption
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import drawn_pilot
 from plumdp.model.graph import FloatArray
@@ -83,4 +84,5 @@ def about_practice(question: Question, counts: TransitionCounts, policy: Policy 
     rows = {} if counts.report is None or not question.model.counted.is_table else counts.report.rows
     n_outside = sum(rows.get(kind, 0) for kind in ("outside the table", "unknown action"))
     outside = f"; {number_of(n_outside, 'row')} whose state or action the table does not have are no part of it"
-    return (f"{_ESTIMATED.format(data)}{unseen}{outside if n_outside else ''}",)
+    text = f"{_ESTIMATED.format(data)}{unseen}{outside if n_outside else ''}"
+    return (Assumption(text, brief="practice acts as in the log, by state alone"),)

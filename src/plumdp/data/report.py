@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value, read_as
-from plumdp.base.vocabulary import Censoring, LogForm, NoBets, NumberHint
+from plumdp.base.vocabulary import Assumption, Censoring, Group, LogForm, NoBets, NumberHint
 from plumdp.data.censoring import CensoredRuns, told
 from plumdp.data.same_files import ANEW, LogFile
 from plumdp.model.text import number_of, one_line
@@ -144,14 +144,12 @@ class IngestionReport:
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
         censoring = f" ({self.rows['censored']:,} censored)" if self.rows["censored"] else ""
-        last = f", {number_of(self.n_runs, 'last row')} of runs{censoring}" if self.n_runs else ""
+        last = f", {number_of(self.n_runs, 'end')} of runs{censoring}" if self.n_runs else ""
         copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
         n_outside = self.rows["outside the table"]
         outside = f", {n_outside:,} outside of the table" if n_outside else ""
-        rows, left = number_of(self.total, "row"), f" ({self.departures})" if self.departures else ""
-        return (
-            f"{rows} of {self.form}: {self.matched:,} matched{left}{last}{copies}{outside}, {self.rejected:,} rejected"
-        )
+        rows, left = number_of(self.total, "log row"), f" ({self.departures})" if self.departures else ""
+        return f"{rows}: {self.matched:,} matched{left}{last}{copies}{outside}, {self.rejected:,} rejected"
 
     @property
     def departures(self) -> str:
@@ -201,6 +199,7 @@ class IngestionReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report ready for JSON, with the kinds that there are."""
         told = {each.name: json_value(getattr(self, each.name)) for each in fields(self)}
+        told["in_brief"] = Assumption.in_brief(self.assuming)
         told |= {name: {kind: each for kind, each in told[name].items() if each} for name in ("rows", "worst")}
         kept = ("form", "rows", "worst", *(("files",) if self.read else ()))
         return {name: each for name, each in told.items() if each or name in kept}
@@ -272,7 +271,9 @@ def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     try:
         report: IngestionReport = read_as(IngestionReport, given)
-    except DataError:
+        in_brief = read_as(tuple[tuple[Group, str] | None, ...], given.get("in_brief", [None] * len(report.assuming)))
+        report = replace(report, assuming=tuple(Assumption.again(report.assuming, in_brief)))
+    except (DataError, ValueError):
         raise DataError(_NO_REPORT) from None
     if not {*report.rows, *report.worst, *report.hints} <= {*KINDS} or report.out_of_table > report.rows.get(
         "matched", 0

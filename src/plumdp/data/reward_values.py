@@ -169,7 +169,7 @@ class RewardFault(NamedTuple):
         shown = "missing or far too large" if self.value is None else f"{self.value / self.per_unit:.10g}"
         low, high = (f"{float(end):.10g}" for end in self.ends)
         return DataError(
-            f"the data contradict the model: {where}: the value of {self.name} is {shown}, and the space of the "
+            f"the data reject the model: {where}: the value of {self.name} is {shown}, and the space of the "
             f"parameters says that it is a number from {low} to {high}"
         )
 

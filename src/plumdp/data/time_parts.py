@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import parts_in
+from plumdp.base.vocabulary import Assumption, parts_in
 from plumdp.data.seen import CountArray
 from plumdp.model.graph import BoolArray, Indices, read_only
 from plumdp.model.text import number_of, one_line
@@ -24,7 +24,10 @@ RUNS_PER_PART = 16
 MOST_TRANSITIONS = 50_000  # of a model, up to which all boundaries are counted: else those at which bets are placed
 _MANY = 4096  # entries that are kept apart
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
-FILED = "how data were divided into the counts that were added was decided before the outcomes of their steps"
+FILED = Assumption(
+    "how data were divided into the counts that were added was decided before the outcomes of their steps",
+    brief="no outcome decided how data were divided",
+)
 
 
 def boundaries_of(n: int) -> list[int]:

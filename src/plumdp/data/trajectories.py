@@ -227,7 +227,7 @@ def write_runs(
     ...     write_runs(study.model, study.true_point, 100, f"{folder}/runs.csv", rng=1, max_steps=25)
     ...     print(read_log(study.model, f"{folder}/runs.csv"))
     2500
-    2,500 rows of transitions: 2,500 matched, 0 rejected
+    2,500 log rows: 2,500 matched, 0 rejected
     """
     ending = require_run_format(path)
     blocks = recorded_blocks(make_plan(model, point, trajectories, rng, max_steps, policy, stop))

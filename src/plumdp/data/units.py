@@ -94,7 +94,7 @@ def read_units(
     >>> frame = pd.DataFrame({"player": ["Ann", "Ann", "Bob"], "action": "bet1", **rows})
     >>> for player, log in read_units(case_study("betting:5").model, frame, "player"):
     ...     print(player, "cannot be read" if isinstance(log, DataError) else log.report)
-    Ann 2 rows of transitions: 2 matched, 0 rejected
+    Ann 2 log rows: 2 matched, 0 rejected
     Bob cannot be read
     """
     asked = Reading(**{name: each for name, each in locals().items() if name != "by"})

@@ -155,7 +155,7 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
 
     With the confidence of what was learned, the true probabilities lie in its intervals. ``solve`` also uses the region
     inside the intervals; a file holds the intervals alone, so that another tool finds the wider bounds of the
-    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone.
+    relaxation "expression". If the data reject the model, the intervals rest on the graph alone.
 
     Parameters
     ----------

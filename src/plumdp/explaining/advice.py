@@ -145,7 +145,7 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
         if number is not None:
             require_positive(name, number)
     if learned.conflict is not None:
-        raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
+        raise DataError("the data reject the model: more of them do not narrow the bounds; certify says why")
 
 
 def _target(wanted: float | None, now: float) -> float:

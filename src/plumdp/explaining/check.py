@@ -23,7 +23,7 @@ from plumdp.learning.assumptions import about_memory
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import listing, number_of, one_line
-from plumdp.result.printing import hidden, outward, percent, weak_evidence
+from plumdp.result.printing import outward, passed, percent
 from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MOST_RECORDS = 20  # of classes and of single rows that a table shows
@@ -178,7 +178,7 @@ class ModelCheck:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the data contradict the model at this confidence."""
+        """Whether the data reject the model at this confidence."""
         return self.p_value is None or self.p_value <= 1 - self.confidence
 
     @property
@@ -192,8 +192,7 @@ class ModelCheck:
         share = percent(self.confidence)
         if self.is_contradicted:
             return f"Model rejected with confidence {share} ({p_value}): no {self.unknown} explain the data."
-        weak = f"{hidden(self.visible_error)} ({weak_evidence(self.p_value)})"
-        return f"The data do not contradict the model at confidence {share}{weak}."
+        return f"Model test {passed(self.p_value, self.visible_error)}; confidence {share}."
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the findings as pairs of a label and a sentence."""
@@ -202,9 +201,9 @@ class ModelCheck:
             facts.append(("try", sentence.action) if isinstance(sentence, ToTry) else (label, sentence))
             label = "or" if isinstance(sentence, ToTry) else label
         if self.suspicion:
-            facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
+            facts.append(("look at", f"{self.suspicion} (not enough to reject the model)"))
         if self.estimate:
-            point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
+            point = listing([f"{name} {value:.3g}" for name, value in self.estimate.items()])
             outside = "" if self.is_inside else "; this is outside of its parameter space"
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
         if self.memory:
@@ -216,7 +215,7 @@ class ModelCheck:
         return facts
 
     def __repr__(self) -> str:
-        result = "contradicted" if self.is_contradicted else "not contradicted"
+        result = "rejected" if self.is_contradicted else "not rejected"
         p_value = "" if self.p_value is None else f"p = {self.p_value:.3g}"
         return one_line(self, result, p_value, f"confidence {self.confidence:.10g}", *self.diagnosis[:1])
 
@@ -229,7 +228,7 @@ class ModelCheck:
 
     SCHEMA: ClassVar[str] = "plumdp/check/1"
     TOLD: ClassVar[str] = (
-        "contradicted=is_contradicted p_value visible_error confidence diagnosis suspicion estimate residuals "
+        "rejected=is_contradicted p_value visible_error confidence diagnosis suspicion estimate residuals "
         "memory assumptions data_quality"
     )
     __str__ = as_text
@@ -244,7 +243,7 @@ class ModelCheck:
 @of_learned
 @working("testing the model")
 def check_model(learned: Learned) -> ModelCheck:
-    """Return whether the data contradict the model, with a p-value and a diagnosis.
+    """Return whether the data reject the model, with a p-value and a diagnosis.
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
     parameters with state variables and between actions if the data have a pilot, and for memory if the order within

@@ -45,7 +45,7 @@ def outlines(learned: Learned, objective: Asked | None = None, policy: Policy | 
 
     A parameter matters by the width of its bounds times the derivative of the value at the estimate. Without objective
     and policy, it is the value that the pilot chose directions for. A single parameter has one outline, whose second
-    name is empty and whose points have the second coordinate zero. If the data contradict the model there is none.
+    name is empty and whose points have the second coordinate zero. If the data reject the model there is none.
     """
     region, names = learned.region, learned.model.space.names
     if isinstance(region, Conflict) or not names:
@@ -148,7 +148,7 @@ def expression_rows(
 ) -> tuple[ExpressionRow, ...]:
     """Return bounds on unknown expressions, in the order of how much their width matters to the policy's value.
 
-    An expression and its complement count once. If the data contradict the model there are no bounds.
+    An expression and its complement count once. If the data reject the model there are no bounds.
     """
     region, model = learned.region, learned.model
     if isinstance(region, Conflict):

@@ -26,10 +26,11 @@ from plumdp.result.rungs import Ground
 if TYPE_CHECKING:
     from plumdp.data.returns import Outcomes
 
+_COMPLETE_MODEL = "no transition is missing"
 _MARKOV = Assumption(
     "where a step leads depends only on the state and the action, both in the data and when the policy is used",
     Group.MODEL,
-    "the next state depends on state and action alone",
+    "only state and action matter",
 )
 _NO_CONTEXTS: dict[NoContexts, str] = {
     "order": "the order of steps within runs is not known",
@@ -45,23 +46,23 @@ _NO_CONTEXTS: dict[NoContexts, str] = {
 _STRUCTURE = Assumption(
     f"the model has every transition that can happen, and {_MARKOV}",
     Group.MODEL,
-    "it has every possible transition; the next state depends on state and action alone",
+    f"{_COMPLETE_MODEL}; only state and action matter",
 )
 _CORRECT = Assumption(
     "the model is correct for some values of its parameters",
     Group.MODEL,
-    "some parameter values are right",
+    "some parameters are right",
 )
 _TIED = Assumption(
     "rows with the same name have the same probabilities, and the numbers you gave are correct",
     Group.MODEL,
-    "distributions of one name are the same, and the numbers you gave are right",
+    "shared distributions and given numbers are right",
 )
 _TIED_BY_EXPRESSIONS = Assumption(
     "rows with the same expressions or the same name have the same probabilities, the numbers you gave are correct, "
     "and the parameters lie in their space",
     Group.MODEL,
-    "distributions of one expression or name are the same, and numbers and space are right",
+    "shared distributions, given numbers and limits are right",
 )
 _MEANS = Assumption(
     "the mean reward of a step depends only on its state and action, not on where it leads or what came before",
@@ -72,41 +73,47 @@ _CHOSEN = Assumption(
     "the model (with parameters, ties and bins), the confidence and all other options were chosen before looking at "
     "these data",
     Group.PLAN,
-    "model and options were fixed before looking",
+    "model, options",
 )
 _UNCONFOUNDED = "actions were chosen without knowing more about {} than the state tells (no unmeasured confounding)"
 _COMPLETE = "no step is missing because of its outcome{}"
 _READABLE = "whether a row of the log is readable does not depend on the outcome of a step{}"
+_NOTHING_MISSING = "nothing is missing because of its outcome"
 _ONCE = Assumption(
     "no step is in the data twice, for instance in two overlapping files or under another run's name",
     Group.DATA,
-    "no step is there twice",
+    "no duplicates",
 )
 _PLANNED = Assumption(
     "you fixed the amount of data before looking at any; you may stop adding data whenever you like",
     Group.PLAN,
-    "so was the amount of data, to which you may add at any time",
+    "amount of data",
 )
 _RUNS = Assumption(
     "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went",
     Group.DATA,
-    "runs came after the policy was fixed, each is there once, and none is missing because of how it went",
+    f"no duplicates; {_NOTHING_MISSING}",
 )
 _ALIKE = Assumption(
     "runs are alike: what a run has to do comes by one law, and nothing changed from the first run to the last",
     Group.DATA,
-    "runs are alike, and nothing changed from the first to the last",
+    "runs are alike",
 )
 _SAMPLED: dict[Sampling, str] = {
     "independent": Assumption(
-        "you fixed the number of samples of each state and action before looking at any", Group.PLAN
+        "you fixed the number of samples of each state and action before looking at any",
+        Group.PLAN,
+        "number of samples",
     ),
     "trajectories": Assumption(
-        "runs are independent and follow one policy, and you fixed their number before looking at any", Group.PLAN
+        "runs are independent and follow one policy, and you fixed their number before looking at any",
+        Group.PLAN,
+        "number of runs, which are independent and under one policy",
     ),
     "adaptive": Assumption(
         "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
         Group.PLAN,
+        "what is sampled and when to stop",
     ),
 }
 _PLANNED_LOOKS = Assumption(
@@ -185,9 +192,11 @@ def assumptions_of_data(
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *observations, *_of_rows_in(model, counts))
 
 
-_TOGETHER = (
+_TOGETHER = Assumption(
     "every run began with its first row, all of them in one period, so that nothing that came of them decided how many "
-    "there are; nor did it decide by which names they are sorted, or when the log ends"
+    "there are; nor did it decide by which names they are sorted, or when the log ends",
+    Group.PLAN,
+    "amount of data",
 )
 
 _TORN = (
@@ -200,12 +209,13 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
     """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
     yield from (_RUNS, _ALIKE, *runs.rests_on)
     if runs.expected is not None:
-        yield f"you pre-specified {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
+        expected = f"you pre-specified {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
+        yield Assumption(expected, Group.PLAN, "number and order of runs")
     if runs.has_fixed_number:
         yield _TOGETHER
     if runs.missing is not None:
         torn = number_of(int((runs.missing[runs.first[1:] - 1] > 0).sum()), "run")
-        yield Assumption(f"{_TORN} ({torn}, whose other rows count for those that are missing)", brief=_TORN)
+        yield Assumption(f"{_TORN} ({torn}, whose other rows count for those that are missing)", brief=_NOTHING_MISSING)
     begins = runs.label[runs.first[:-1]]
     is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
     if is_late.any() and not runs.has_fixed_number:
@@ -215,12 +225,14 @@ def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objectiv
         ends = f"above {outcomes.cap:,.10g}", f" or below {-outcomes.cap:,.10g}" * (outcomes.within[0] == -outcomes.cap)
         beyond = "" if ends[1] else "; without this limit, values by whole runs can only be larger"
         text = f"a run whose total is {''.join(ends)} counts as this amount, a limit fixed before these runs{beyond}"
-        yield Assumption(text, Group.PLAN, "what a run counts as at most was fixed before these runs")
+        yield Assumption(text, Group.PLAN, "cap")
     elif isinstance(objective, Reward):
-        yield f"every return lies between {outcomes.within[0]:g} and {outcomes.within[1]:g}"
+        low, high = (f"{each:,.10g}" for each in outcomes.within)
+        yield Assumption(f"every return lies between {low} and {high}", brief=f"returns are {low} to {high}")
     if runs.only_ordered:
         yield "the rows of each run follow one another in the order of their steps, and none is missing"
-    yield Assumption("a run stays in a state that the model says cannot be left", Group.MODEL)
+    text = "a run stays in a state that the model says cannot be left"
+    yield Assumption(text, Group.MODEL, _COMPLETE_MODEL)
     n = int((~outcomes.is_complete).sum())
     if ground == Ground.LIFE_TABLE:
         cut = number_of(n, "run")
@@ -277,23 +289,21 @@ def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]
         if not model.graph.is_chain and model.gaps is None:  # what observations rest on says this, too
             of = "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
             yield Assumption(_UNCONFOUNDED.format(of), brief="no unmeasured confounding")
-        complete = Assumption(_COMPLETE.format(" or its reward" if has_rewards else ""))
+        complete = Assumption(_COMPLETE.format(" or its reward" if has_rewards else ""), brief=_NOTHING_MISSING)
         notable = () if report is None else report.censored_runs.notable()
         cut = told(notable) if notable else ""
         known = "; ".join(filter(None, [ends * bool(n_censored and not is_said), cut]))
-        yield Assumption(complete.noting(known), brief=complete.noting(cut), kind=complete)
+        yield Assumption(complete.noting(known), brief=Assumption(complete.brief).noting(cut), kind=complete)
     if is_said:
         text = f"that {ends} has nothing to do with that outcome (assumed; censoring= says so)"
-        brief = "why runs end has nothing to do with the outcome that is missing then"
-        yield Assumption(text, brief=brief, kind=f"{brief} (assumed; censoring= says so)")
+        kind = "why runs end has nothing to do with the outcome that is missing then (assumed; censoring= says so)"
+        yield Assumption(text, brief="no run ended because of it", kind=kind)
     if n_copies:
         copies = "rows of the log with the same run, step and values are copies of one row"
-        yield Assumption(f"{copies} ({_left_out(n_copies)})", kind=copies)
+        yield Assumption(f"{copies} ({_left_out(n_copies)})", brief="equal rows are copies", kind=copies)
     yield from () if report is None else report.assuming
     if report is not None and report.unreadable:
-        readable = Assumption(
-            _READABLE.format(" or its reward" if has_rewards else ""), brief="none is unreadable because of it"
-        )
+        readable = Assumption(_READABLE.format(" or its reward" if has_rewards else ""), brief=_NOTHING_MISSING)
         yield readable.noting(_left_out(report.unreadable))
 
 

@@ -11,14 +11,14 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.kinds import Kinds
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import Assumption, Trait
+from plumdp.base.vocabulary import Assumption, Trait, parts_in
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers
 from plumdp.confidence.likelihood import uses_cells
 from plumdp.confidence.sets import Counted, Evidence, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.log import Log
-from plumdp.data.pilots import pilot_assumption, with_drawn_pilot
+from plumdp.data.pilots import brief_of, pilot_assumption, with_drawn_pilot
 from plumdp.data.practice import with_practice
 from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import SETS, SetKind, Sets, chosen_kind, error_of, refuse_chosen
@@ -192,13 +192,13 @@ def _rests_on(found: Evidence, counts: TransitionCounts) -> tuple[str, ...]:
         return said
     placed = pilot_assumption(pilot)
     of_test = "for the test of the model: "
-    own = Assumption(f"{of_test}{placed}", brief=pilot.rests_on, kind=f"{of_test}{placed.kind}")
+    own = Assumption(f"{of_test}{placed}", brief=placed.brief, kind=f"{of_test}{placed.kind}")
     said = said or ((own,) if placed else ())
     needed = (
         [] if time is None or not time.ends else [pilot.rests_on, *((ADDED, time.rests_on) if time.rests_on else ())]
     )
     new = [text for text in needed if text and not any(text in each for each in (*said, *needed[:1]) if each != text)]
-    more = Assumption(f"{of_test}{'; '.join(new)}", brief="; ".join(new))
+    more = Assumption(f"{of_test}{'; '.join(new)}", brief=brief_of(parts_in("; ".join(new))))
     return (*said, more) if new else said
 
 

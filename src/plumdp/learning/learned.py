@@ -106,7 +106,7 @@ class Learned:
     """The parameters that are consistent with the data, as a confidence set and a region for all objectives.
 
     Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
-    at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
+    at least 1 - ``error``. The region is a ``Conflict`` if the data reject the model.
     """
 
     model: ParametricMDP
@@ -172,7 +172,7 @@ class Learned:
 
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:
-        """The bounds of each parameter, by the box around the region; none if the data contradict the model."""
+        """The bounds of each parameter, by the box around the region; none if the data reject the model."""
         if isinstance(self.region, Conflict):
             return {}
         ends = zip(self.region.names, self.region.lower.tolist(), self.region.upper.tolist(), strict=True)
@@ -219,7 +219,7 @@ class Learned:
     def shown_estimate(self) -> FloatArray | None:
         """The most likely point of the region, up to rounding, or None (n_parameters).
 
-        If the data contradict the model there is no region. Then it is the estimate for a model that is right.
+        If the data reject the model there is no region. Then it is the estimate for a model that is right.
         """
         region, inner = self.region, moments(self.model.space)[0]
         if isinstance(region, Conflict):
@@ -256,7 +256,7 @@ class Learned:
             ("confidence set", self.bounds.method),
         ]
         if self.conflict is not None:
-            facts += [("contradicted", text) for text in parts_in(str(self.conflict))]
+            facts += [("rejected", text) for text in parts_in(str(self.conflict))]
         boxes = self.parameters
         facts += [
             (name, f"{outward(low, -1)} to {outward(high, 1)}") for name, (low, high) in [*boxes.items()][:_SHOWN]

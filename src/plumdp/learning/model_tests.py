@@ -132,6 +132,6 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     if not learned.model_tolerance < off < 1:
         return findings
     would_fit = (
-        f"the data would not contradict a model whose rows may be off by {off:g}: a model tolerance of {off:g} or more"
+        f"the data would not reject a model whose rows may be off by {off:g}: a model tolerance of {off:g} or more"
     )
     return (*findings, would_fit)

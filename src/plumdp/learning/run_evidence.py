@@ -44,7 +44,7 @@ _LABELLED = Assumption(
 _CHOSEN = Assumption(
     "you chose the policy before looking at any of these runs (as you stated)",
     Group.PLAN,
-    "the policy was chosen before looking",
+    "policy",
 )
 _NOT_ROUTED = Assumption(
     "which policy a run has was decided without knowing more about how it would go than about any other run",
@@ -57,10 +57,10 @@ _DRAWN = Assumption(
 _ASKED = Assumption(
     "the question, the states and the confidence were chosen before looking at these data",
     Group.PLAN,
-    "question, states and confidence were fixed before looking",
+    "question",
 )
 _ONLY = "in every state there is one action alone, so that all runs follow the policy"
-_DONE = "practice is what was done in these runs, whatever it depended on"
+_DONE = Assumption("practice is what was done in these runs, whatever it depended on", brief="")  # which defines it
 
 
 def with_practised_runs(question: Question, log: Log) -> Question:

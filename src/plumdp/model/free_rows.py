@@ -133,7 +133,7 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     out_of_table = out_of_table_of(model)
     if out_of_table is not None and (numbers == numbers[graph.first_choice[out_of_table]]).sum() > 1:
         raise ModelError(
-            "what happens where the table knows nothing is nature's: tie no other row to that of elsewhere"
+            "what happens where the table knows nothing is nature's: tie no other row to that out of the table"
         )
     is_free = (numbers >= 0)[graph.choice_of_transition()]
     _refuse_unknown(model, is_free)

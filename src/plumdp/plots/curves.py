@@ -137,9 +137,9 @@ def _draw_rung(axes: Any, rung: Relaxed, height: int, low: float, high: float) -
 
 
 def _beside(axes: Any, number: str, at: float, height: int, side: int, aligned: str) -> None:
-    axes.annotate(
-        number, (at, height), (6 * side, 0), textcoords="offset points", ha=aligned, va="center", fontsize=8.5, zorder=3
-    )
+    place = {"textcoords": "offset points", "ha": aligned, "va": "center", "fontsize": 8.5, "zorder": 3}
+    clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # of a line through the number
+    axes.annotate(number, (at, height), (6 * side, 0), bbox=clear, **place)
 
 
 def _digits(rung: Relaxed) -> int:
@@ -228,7 +228,7 @@ def draw_watch(axes: Any, watch: Any) -> Any:
     axes.set_xlabel(f"parts, up to {watch.state.last}")
     axes.set_ylabel("evidence that rows changed")
     axes.set_title(fill(watch.sentence, 44), loc="left")
-    lines = [("sum over starts", PALETTE[0], "-"), (f"alarm at {limit:,.10g}", BLACK, "--")]
+    lines = [("evidence", PALETTE[0], "-"), (f"alarm at {limit:,.10g}", BLACK, "--")]
     legend_below(axes, [mark(label, colour, line=line) for label, colour, line in lines])
     return axes.figure
 

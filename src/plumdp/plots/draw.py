@@ -151,7 +151,7 @@ def _region(axes: Any, of: Any, findings: Findings | None, *, truth: Mapping[str
     require_kind(of, Certificate, "draw('region', certificate, findings) takes a certificate")
     shown = _box_of(of) if findings is None else findings.outlines
     if not shown:
-        raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
+        raise DataError("there is no region to draw: the data reject the model, or it has no parameters")
     point = None if truth is None else {name: float(value) for name, value in truth.items()}
     return draw_region(axes, shown, of.rests_on.parameters, truth=point)
 
@@ -177,7 +177,7 @@ def _with_findings(kind: str) -> str:
 def _expressions(axes: Any, of: Certificate, findings: Findings | None) -> Any:
     shown = _needed("expressions", findings)
     if not shown.expressions:
-        raise DataError("there are no expressions to draw: the data contradict the model, or it has no parameters")
+        raise DataError("there are no expressions to draw: the data reject the model, or it has no parameters")
     return draw_expressions(axes, shown.expressions, shown.n_expressions)
 
 

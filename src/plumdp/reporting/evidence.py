@@ -106,7 +106,7 @@ def _summary(report: IngestionReport) -> str:
 
 
 def test(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return whether the data contradict the model, and where they differ."""
+    """Return whether the data reject the model, and where they differ."""
     (tested, _), found = verdict(certificate.claim, certificate.rests_on, certificate.beside), findings.residuals
     if not tested and not found:
         return None
@@ -121,9 +121,9 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
         )
     points = [] if certificate.claim.reason else list(found.get("diagnosis", ()))  # which are said above
     if found.get("suspicion"):
-        points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
+        points.append(f"Worth a look, though not enough to reject the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
-    tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
+    tables = [_residuals(records)] if records and (found.get("rejected") or found.get("suspicion")) else []
     points, drawn = [sentence(text) for text in points], _panels(findings)
     return Section("test", "Is the model right?", intro, points, drawn, tables, [_BY_CHANCE] if drawn else [])
 

@@ -45,6 +45,8 @@ _GLOSSARY = (
     ),
     ("parameter", "A number of the model that nobody knows exactly, such as the probability of a fault."),
     ("region", "All values of the parameters that the data do not rule out. The claim holds for each of them."),
+    ("whole runs", "What complete runs earned, which bounds a value without the model."),
+    ("not certified", "The usual interval, an estimate and about two standard errors on each side: nothing proves it."),
     (
         "model test",
         "A comparison of the data with the model. A small p-value is evidence against the model; 1 is no evidence.",
@@ -157,8 +159,8 @@ def _policy(certificate: Certificate) -> str:
     if told:
         return str(told["names"][told.get("policy") == "second"])
     if certificate.how.options.get("practice"):
-        return "practice, what the data do"
-    return "the policy that was given" if certificate.how.options.get("policy") == "given" else "the best policy found"
+        return "current practice"
+    return "this policy" if certificate.how.options.get("policy") == "given" else "the recommended policy"
 
 
 def _wanted(certificate: Certificate) -> str:
@@ -249,7 +251,7 @@ _LOOKS = {
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
         "do not rely on this policy",
     ),
-    Status.PREMISES: _Look("contradicted", "✗", "Assumptions contradicted", warning="do not rely on this policy"),
+    Status.PREMISES: _Look("contradicted", "✗", "Assumptions rejected", warning="do not rely on this policy"),
     Status.INCONCLUSIVE: _Look("vacuous", "–", "Inconclusive", "These bounds still include the worst possible value."),
 }
 
@@ -346,7 +348,7 @@ def render(
     front, look = front_of(certificate, title=title, system=system, author=author, watch=watch), _look_of(certificate)
     if watch is not None:
         made.insert(0, watch_section(watch))
-        look = _WITHDRAWN if watch.status in ("alarm", "contradicted") else look
+        look = _WITHDRAWN if watch.status in ("alarm", "rejected") else look
     asked = picture("difference", certificate).svg if certificate.comparison.difference else certificate.page().picture
     return _page(certificate, front, look, made, bounds=asked)
 
@@ -360,10 +362,19 @@ def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:
     return _page(first, front, look, [net_benefit_section(found)])
 
 
+def _glossary(certificate: Certificate) -> list[tuple[str, str]]:
+    """Return the words of this report with their meanings; the confidence is its own."""
+    claim, has_parameters = certificate.claim, bool(certificate.rests_on.parameters)
+    has_usual = certificate.beside.approximate is not None and claim.claims_bounds
+    is_there = {"parameter": has_parameters, "region": has_parameters and claim.claims_bounds}
+    is_there |= {"whole runs": bool(claim.rungs), "not certified": has_usual}
+    sure, often = percent(certificate.confidence), 1000 * (1 - certificate.confidence)
+    return [(word, text.format(sure, often)) for word, text in _GLOSSARY if is_there.get(word, True)]
+
+
 def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequence[Section], *, bounds: str = "") -> str:
     from markupsafe import Markup
 
-    sure, often = percent(certificate.confidence), 1000 * (1 - certificate.confidence)
     made, script = list(map(_drawn, sections)), (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         _environment()
@@ -376,7 +387,7 @@ def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequenc
             bounds_picture=Markup(bounds),
             sections=[section for section in made if not section.is_folded],
             methods=[section for section in made if section.is_folded],
-            glossary=[(word, text.format(sure, often)) for word, text in _GLOSSARY],
+            glossary=_glossary(certificate),
             css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),
             policy_of_contents=_policy_of_contents(script),

@@ -106,15 +106,15 @@ def sentence(text: str) -> str:
 
 _PARTS = {
     "statistics": "what the data leave open about the parameters: more data reduce it",
-    "remainder": "the curvature of the value over the region of the parameters: more data reduce it faster than the "
-    "rest",
+    "approximation error": "the curvature of the value over the region of the parameters: more data reduce it faster "
+    "than the rest",
     "rounding": "rounding and the precision of the solver",
     "relaxation": "that parameters may differ between states, where bounds with one point for all states are looser",
 }
 _PARTS_OF_TABLES = {
     "statistics": "what the data leave open about the rows that matter: more data reduce it",
-    "remainder": "what is lost because the data are too few for the method to be exact: more data reduce it faster "
-    "than the rest",
+    "approximation error": "what is lost because the data are too few for the method to be exact: more data reduce it "
+    "faster than the rest",
     "rounding": _PARTS["rounding"],
     "relaxation": "that each row may be anywhere within its intervals, where bets say less: this shrinks quickly once "
     "each row that matters has enough visits",
@@ -148,7 +148,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         points.append(f"This certificate {facts['jointly']}.")
     rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.how.budget]
     note = f"What the error of {100 * (1 - certificate.confidence):.6g} % is spent on:"
-    tables = [TableOf("budget-table", "Error budget", ("part", "share"), rows, ("share",), note)] if rows else []
+    tables = [TableOf("budget-table", "Error allocation", ("part", "share"), rows, ("share",), note)] if rows else []
     return Section("how", "How the bounds were found", (), points, tables=tables, is_folded=True)
 
 
@@ -160,10 +160,9 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
         texts = [*quality.report.reasons(CONTRADICTING), ToTry.of("add these steps to the model, or correct the rows")]
     if not texts:
         return None
-    why = [sentence(text) for text in texts if not isinstance(text, ToTry)]
-    notes = [f"What to try: {text.action}." for text in texts if isinstance(text, ToTry)]
-    title = "Why the model is contradicted" if certificate.status == Status.REJECTED else "Why"
-    return Section("why", title, points=why, notes=notes)
+    why = [f"What to try: {text.action}." if isinstance(text, ToTry) else sentence(text) for text in texts]
+    title = "Why the model is rejected" if certificate.status == Status.REJECTED else "Why"
+    return Section("why", title, points=why)
 
 
 def better(certificate: Certificate, findings: Findings) -> Section | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -12,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.language.words import is_probability
 from plumdp.model.text import listing, number_of, one_line
 from plumdp.result.policy_table import write_columns
-from plumdp.result.printing import outward, plain_number
+from plumdp.result.printing import plain_number
 from plumdp.result.show import Page, as_html, as_text
 
 CHOICE_COLUMNS = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")
@@ -115,32 +117,38 @@ class Advice:
             LIKE_THESE: "like these",
         }
         by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
-        apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
-        found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
-        found += self._rows() + self._rewards()
-        aim = "halve that" if self.target == self.width / 2 else f"bring that to {_plain(self.target)}"
-        if self.enough:
-            unit = [" more runs", *[""] * len(self.enough)]
-            parts = [
-                f"{p.amount}{of} {by.get(p.sampling, p.sampling)}{_how(p)}"
-                for p, of in zip(self.enough, unit, strict=False)
-            ]
-            found.append(f"To {aim}, about {'; '.join(parts)}.")
+        now = f"now {self._wide(self.width)}, after {number_of(self.n_steps, 'step')}"
+        aim = "halve" if self.target == self.width / 2 else f"bring to {self._wide(self.target)}"
+        aim += f" the width of the bracket ({now})"
+        runs = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_alone(p)}" for p in self.enough]
+        if runs:
+            found = [f"To {aim}, collect about this many more runs: {'; '.join(runs)}."]
         elif isfinite(self.width):
-            found.append(f"No number of runs up to 10^12 is predicted to {aim}.")
-        for p in self.predictions:
-            runs = number_of(p.runs, "more run")
-            width = f"about {_plain(p.width)}" if isfinite(p.width) else "not both finite"
-            found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: {width}{_how(p)}.")
+            found = [f"No number of runs up to 10^12 is predicted to {aim}."]
+        else:
+            found = [f"The bracket has an end that is not finite, after {number_of(self.n_steps, 'step')}."]
+        found += self._rows() + self._rewards()
+        for n, of in groupby(self.predictions, lambda p: p.runs):
+            widths = [f"{self._number(p.width)} {by.get(p.sampling, p.sampling)}{_alone(p)}" for p in of]
+            unit = ", in percentage points" * is_probability(self.objective)
+            found.append(f"Expected width after {number_of(n, 'more run')}{unit}: {'; '.join(widths)}.")
         if any(p.is_alone for p in (*self.enough, *self.predictions)):
             found.append(
-                "Decide before you look at the new runs whether to certify from these only, or to add them to the data."
+                "*Certified from the new runs alone: decide before you look at these whether to add them to the data."
             )
         if self.unseen > NOTICEABLE:
             share = f"{100 * self.unseen:.0f} % of the gradient comes from rows that the likelihood ignores"
             blind = f"{share}: the advised policy is not planned for what these rows show."
             found.insert(0 if self.unseen > _MOSTLY else len(found), blind)
         return found
+
+    def _number(self, width: float) -> str:
+        return plain_number(width * (100 if is_probability(self.objective) else 1), 0, is_probability=False)
+
+    def _wide(self, width: float) -> str:
+        """Return a width in words, that of a probability in percentage points."""
+        said = self._number(width)
+        return f"{said} percentage point{'s' * (said != '1')}" if is_probability(self.objective) else said
 
     def _rows(self) -> list[str]:
         """Return which rows of a table limit the width, and visits of single rows that are enough, in words."""
@@ -151,9 +159,10 @@ class Advice:
         n_rows = int((self.directly > 0).sum())
         most = [f"{_rounded(self.directly[c])} of {self.graph.describe_choice(int(c))}" for c in order[:n_rows]]
         enough = f"about {_rounded(self.directly.sum())} more visits of {number_of(n_rows, 'row')}"
+        wide = self._wide(self.target)
         return [
             f"The rows that limit the width most, by their shares of the variance: {'; '.join(largest)}.",
-            f"If rows can be sampled one by one, {enough} bring it to {_plain(self.target)}: {listing(most, _NAMED)}.",
+            f"If rows can be sampled one by one, {enough} bring it to {wide}: {listing(most, _NAMED)}.",
         ]
 
     def _rewards(self) -> list[str]:
@@ -171,9 +180,9 @@ class Advice:
         left = wanted - (1 - each.share)  # of the variance, for this mean
         if left <= 0:
             least = self.width * max(1 - each.share, 0.0) ** 0.5
-            return f"more of them alone bring the width to no less than {_plain(least)}"
+            return f"more of them alone bring the width to no less than {self._wide(least)}"
         more = max(each.visits * (each.share / left - 1), 0)
-        return f"about {_rounded(more)} more of them alone bring the width to {_plain(self.target)}"
+        return f"about {_rounded(more)} more of them alone bring the width to {self._wide(self.target)}"
 
     def to_dict(self, n: int = 10) -> dict[str, Any]:
         """Return the advice, with the n best choices, ready for JSON."""
@@ -230,15 +239,11 @@ def choice_cells(choice: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _plain(width: float) -> str:
-    return plain_number(width, 0, is_probability=False)
-
-
 def _rounded(number: float) -> str:
     """Return a whole number with two digits that matter."""
     whole = round(number)
     return f"{round(whole, -max(0, len(str(whole)) - 2)):,}"
 
 
-def _how(prediction: Prediction) -> str:
-    return ", if you certify from the new runs only" if prediction.is_alone else ""
+def _alone(prediction: Prediction) -> str:
+    return "*" if prediction.is_alone else ""

@@ -14,6 +14,7 @@ from plumdp.result.printing import (
     approximately,
     bracket,
     outward,
+    passed,
     plain_number,
     shares,
     verdict_on_model,
@@ -21,7 +22,6 @@ from plumdp.result.printing import (
 from plumdp.result.rungs import Ground, Rung
 from plumdp.result.show import Fact
 
-_PARTS = {"remainder": "approximation error"}
 _WORDS: dict[str, str] = {**RELAXATION_WORDS, "untied": "without the expressions"}
 _OF_TABLES = {
     "interval": "each row within its intervals",
@@ -36,7 +36,7 @@ def facts(claim: Claim, how: How, rests_on: RestsOn, beside: Beside, comparison:
     found = [*([("outside", left)] if left else []), ("query", claim.objective)]
     if not claim.claims_bounds:
         return [*found, *premises(claim, rests_on, beside, comparison)]
-    found += rung_facts(claim.rungs, claim.in_words)
+    found += rung_facts(claim.rungs, claim.in_words, claim.ground)
     if how.not_in_likelihood:
         tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
         found.append(("likelihood", f"ignores {how.not_in_likelihood}; {tighter}"))
@@ -78,7 +78,7 @@ def details(claim: Claim, how: How, beside: Beside) -> list[Fact]:
     if not claim.claims_bounds:
         return []
     proved = f"{how.confidence_set}; {GUARANTEES[claim.guarantee]}"
-    parts = ", ".join(f"{share} {_PARTS.get(name, name)}" for name, share in shares(beside.gap))
+    parts = ", ".join(f"{share} {name}" for name, share in shares(beside.gap))
     width = outward(claim.upper - claim.lower, 1, 3)
     made_of = [("width", f"{width}: {parts}")] if claim.ground == Ground.ROWS and parts else []
     return [("relaxation", _relaxation_in_words(how)), ("confidence set", proved), *made_of]
@@ -113,26 +113,28 @@ def _others(claim: Claim, rests_on: RestsOn) -> list[tuple[str, list[Assumption]
 _NAMES = {
     Ground.WHOLE_RUNS: ("whole runs", "runs assume"),
     Ground.LIFE_TABLE: ("life table", "table assumes"),
-    Ground.RIVAL_RUNS: ("runs of one", "this assumes"),
+    Ground.RIVAL_RUNS: ("runs and model", "both assume"),
     Ground.ROWS: ("the model", "model assumes"),
 }
 
 
-_IF = {
-    Ground.RIVAL_RUNS: "if the model is right about the other one, and whatever it says of this one",
-    Ground.ROWS: "if it is right",
-}
+_IF = {Ground.RIVAL_RUNS: ": one policy by its runs, the other by the model", Ground.ROWS: ", if it is right"}
 
 
-def rung_facts(rungs: Sequence[Rung], in_words: Callable[[float, float], str]) -> list[Fact]:
-    """Return what each rung says of a value, or of a difference of values, or why it says nothing."""
-    return [(_NAMES[rung.ground][0], _said(rung, in_words)) for rung in rungs]
+def rung_facts(
+    rungs: Sequence[Rung], in_words: Callable[[float, float], str], headline: Ground | None = None
+) -> list[Fact]:
+    """Return what each rung says of a value, or of a difference, or why it says nothing.
+
+    That of a headline which rests on the model is not said again.
+    """
+    told = [rung for rung in rungs if rung.ground != headline or rung.ground not in _IF or not rung.is_claim]
+    return [(_NAMES[rung.ground][0], _said(rung, in_words)) for rung in told]
 
 
 def _said(rung: Rung, in_words: Callable[[float, float], str]) -> str:
     if rung.is_claim:
-        between = in_words(rung.lower, rung.upper)
-        return f"{_IF[rung.ground]}, {between}" if rung.ground in _IF else f"{between}, whatever the model says"
+        return in_words(rung.lower, rung.upper) + _IF.get(rung.ground, ", whatever the model says")
     is_rejected = rung.status == Status.REJECTED
     return f"{'rejected' if is_rejected else 'nothing'}: {rung.reason or 'the bounds exclude no value'}"
 
@@ -151,10 +153,7 @@ def _test(claim: Claim, rests_on: RestsOn, beside: Beside) -> str:
     is_passed = beside.p_value is not None and beside.p_value > DOUBT and status not in REJECTIONS
     if not is_passed or rests_on.absence or rests_on.model_tolerance:
         return "".join(verdict(claim, rests_on, beside))
-    error, seen = beside.visible_error, "in the most visited distribution would hardly show"
-    return f"passed (p = {outward(beside.p_value or 0.0, 1, 2)})" + (
-        "" if error is None else f"; an error below about {error:.2g} {seen}"
-    )
+    return passed(beside.p_value or 0.0, beside.visible_error)
 
 
 def _relaxation_in_words(how: How) -> str:

@@ -144,7 +144,7 @@ class Findings:
 
 _ADVICE: Mapping[str, Any] = {"none": str, "sentences": tuple[str, ...], "choices": tuple[_Choice, ...]}
 _RESIDUALS: Mapping[str, Any] = {
-    "contradicted": bool,
+    "rejected": bool,
     "diagnosis": tuple[str, ...],
     "suspicion": str | None,
     "residuals": tuple[_Residual, ...],

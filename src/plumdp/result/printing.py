@@ -157,12 +157,23 @@ def hidden(visible_error: float | None) -> str:
     """Return the size of a model error that a test would hardly ever show, in words, if it is known.
 
     >>> hidden(0.0123)
-    ', though an error of less than about 0.012 in the most visited row would hardly show, by an estimate'
+    ', though an error of less than about 0.012 in the most visited distribution would hardly show, by an estimate'
     """
     if visible_error is None:
         return ""
-    hardly = "in the most visited row would hardly show, by an estimate"
+    hardly = "in the most visited distribution would hardly show, by an estimate"
     return f", though an error of less than about {visible_error:.2g} {hardly}"
+
+
+def passed(p_value: float, visible_error: float | None) -> str:
+    """Return that a test of the model was passed, in words, and which errors it would hardly show: an estimate.
+
+    >>> passed(1.0, 0.0194)
+    'passed (p = 1); misses errors below about 0.019 in the most visited distribution'
+    """
+    text = f"passed (p = {outward(p_value, 1, 2).lower()})"
+    missed = "misses errors below about"
+    return text if visible_error is None else f"{text}; {missed} {visible_error:.2g} in the most visited distribution"
 
 
 def weak_evidence(p_value: float) -> str:
@@ -186,6 +197,6 @@ def approximately(interval: tuple[float, float], *, is_probability: bool = False
     low, high = (100 * end for end in interval) if is_probability else interval
     width = high - low
     places = 1 - floor(log10(width)) if width > 0 else 6
-    ends = [f"{round(end, places):.{max(places, 0)}f}" for end in (low, high)]
+    ends = [f"{round(end, places):,.{max(places, 0)}f}" for end in (low, high)]
     sign = " %" if is_probability else ""
     return f"{ends[0]}{sign} to {ends[1]}{sign} by the normal approximation"

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import Assumption, Group
+from plumdp.base.vocabulary import FIXED, Assumption, Group, parts_in
 from plumdp.model.language.words import is_probability
 from plumdp.model.text import html_table
 from plumdp.result.printing import plain_bounds, plain_number
@@ -79,13 +79,16 @@ def shown(page: Page, *, in_full: bool) -> list[Fact]:
     others = [fact for fact in page.facts if not isinstance(fact[1], Assumption)]
     if in_full:
         return [*others, *page.details, *((f"assuming {each.group}", each) for each in assumed), *besides]
-    briefs = dict.fromkeys(
-        (f"valid if {each.group}", each.brief) for group in Group for each in assumed if each.group == group
-    )
-    said = {brief for _, brief in briefs}
-    briefs |= dict.fromkeys((label, each.brief) for label, each in besides if each.brief not in said)
-    by_label = {label: [brief for name, brief in briefs if name == label and brief] for label, _ in briefs}
-    return [*others, *((label, "; ".join(each)) for label, each in by_label.items() if each)]
+    by_label, said = {}, set[str]()
+    groups = [(f"valid if {group}", [each for each in assumed if each.group == group]) for group in Group]
+    groups += [(label, [each for name, each in besides if name == label]) for label in dict(besides)]
+    for label, members in groups:
+        plan = dict.fromkeys(each.brief for each in members if each.group == Group.PLAN and each.brief not in said)
+        rest = dict.fromkeys(part for each in members if each.group != Group.PLAN for part in parts_in(each.brief))
+        parts = [part for part in rest if part not in said] + [FIXED + ", ".join(filter(None, plan))] * any(plan)
+        said.update(plan, rest)
+        by_label[label] = "; ".join(parts)
+    return [*others, *((label, text) for label, text in by_label.items() if text)]
 
 
 def fact_lines(facts: Sequence[Fact]) -> list[str]:

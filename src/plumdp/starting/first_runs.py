@@ -255,7 +255,7 @@ class FirstRunsLook:
         return f"case {whens} else '' end" if whens else "''"
 
     def _last_only(self) -> list[str]:
-        """Return columns that are missing in the last rows of runs, and hardly anywhere else."""
+        """Return columns that are missing in the ends of runs, and hardly anywhere else."""
         names = [each.name for each in self._profiles if 0 < each.n_present < each.n_rows and not each.is_time]
         if not names:
             return []

@@ -117,7 +117,7 @@ def order_candidates(columns: Sequence[ColumnProfile], run: str) -> list[str]:
 
 
 def action_of(columns: Sequence[ColumnProfile], last_only: Sequence[str], most: int) -> str:
-    """Return the column of actions, if any. Those in ``last_only`` are missing only in last rows of runs."""
+    """Return the column of actions, if any. Those in ``last_only`` are missing only in ends of runs."""
     able = [each for each in columns if 1 <= each.n_distinct <= most and (each.is_whole or not each.is_number)]
     able = [each for each in able if not (each.is_chance or each.hint("flag"))]
     hinted = sorted((each for each in able if each.hint("action")), key=lambda each: -each.hint("action"))

@@ -163,8 +163,17 @@ def start(
             )
         made["facts"] = (*made["facts"], ("remembers", f"{VARIABLES[memory]}: {MEANS[memory]}"))
     how = "rows" if not run else "runs by date" if has_dates else "runs"
-    split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
-    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows), *made["facts"], ("split", split)]
+    split = (
+        f"the counts here are of the first {first:,} of {n_runs:,} {how}, which make the table; the others are evidence"
+    )
+    left = "rows that do not fit are left out, and counted (to be told of an error: remove keep-going)"
+    facts = [
+        *text_facts,
+        *_roles_facts(run, step, n_runs, n_rows),
+        *made["facts"],
+        ("split", split),
+        ("left out", left),
+    ]
     if (pace := made["format"].steps) and order is None and _began_together(raw, run, step, pace):
         found = replace(found, sampling="trajectories")
     own = (*_facts_at_ends(found), *_facts_of_runs(found), *_facts_of_prices(found), *_facts_of_number(found))
@@ -204,9 +213,9 @@ def _facts_of_number(found: Start) -> list[tuple[str, str]]:
         return []
     together = (
         "all runs began in one period, so that no outcome decided how many there are; that runs are independent and "
-        "under one policy, and that no outcome decided how they are named or when the log ends (or: no sampling)"
+        "under one policy; and that no outcome decided how they are named or when the log ends (or remove sampling)"
     )
-    chosen = "a rule of your own was not chosen by looking at the runs that are evidence (or: no prespecified)"
+    chosen = "a rule of your own was not chosen by looking at the runs that are evidence (if not: remove prespecified)"
     return [("assumed", together), ("assumed", chosen)]
 
 
@@ -227,7 +236,9 @@ def _with_states(found: Start) -> Start:
         n = found.model.graph.n_states
     except DataError:  # a state without an action is the last of some runs
         return replace(found, closed=False)
-    words = f"there are no other states than these {n}; data that show one contradict the table (or: no closed=true)"
+    words = (
+        f"there are no other states than these {n}; a log that shows one rejects the table (if so: remove closed=true)"
+    )
     return replace(found, facts=(*found.facts, ("assumed", words)))
 
 
@@ -300,5 +311,5 @@ def _wide(profiles: Sequence[ColumnProfile]) -> str:
 
 
 def _roles_facts(run: str, step: str, n_runs: int, n_rows: int) -> list[tuple[str, str]]:
-    facts = [("episode", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
+    facts = [("run", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
     return facts + ([("step", step)] if step else [])

@@ -38,7 +38,7 @@ _BESIDE = 0.25  # of the error of bets on a question about a difference: for the
 _GIVEN = Assumption(
     "you chose the policy before looking at these data, or from those before the first bets only (as you stated)",
     Group.PLAN,
-    "the policy was chosen before looking",
+    "policy",
 )
 
 

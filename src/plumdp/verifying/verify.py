@@ -110,9 +110,9 @@ def _layers(look: Look, report: Report) -> dict[str, Check]:
 def _check_log(look: Look, *, counts: TransitionCounts) -> None:
     """Require that counts, and all that was fixed before they were looked at, are what one's own log leads to."""
     learned = look.learned
-    require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
+    require(learned.conflict is None, f"these data reject the model: {learned.conflict}")
     contradiction = DataQuality(learned.counts.total, learned.counts.report).contradiction
-    require(not contradiction, f"these data contradict the model: {contradiction}")
+    require(not contradiction, f"these data reject the model: {contradiction}")
     check_data(look)
     differs = [difference(look.folder / DATA, look.model, each) for each in (counts, learned.counts) if look.saved]
     require("" in (differs or [""]), f"{DATA}: the counts in it are others than those of the log")

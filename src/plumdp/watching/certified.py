@@ -19,7 +19,7 @@ def certified_question(certificate: Certificate, model: ParametricMDP) -> Object
     """Return the certified question, on the model whose states runs show. One that no run can answer is refused."""
     require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
     if not certificate.claim.claims_bounds:
-        raise DataError("the certificate claims no bounds, as its data contradict the model: there is nothing to watch")
+        raise DataError("the certificate claims no bounds, as its data reject the model: there is nothing to watch")
     refuse({Trait.WATCHED} | model.traits & {Trait.LEARNED_REWARDS})
     if not certificate.claim.objective:
         raise DataError(

@@ -97,12 +97,12 @@ class Fleet:
         return tuple(unit for unit in self.units if unit.status in statuses)
 
     @property
-    def status(self) -> Literal["failed", "contradicted", "alarm", "gap", "quiet"]:
+    def status(self) -> Literal["failed", "rejected", "alarm", "gap", "quiet"]:
         """The worst that can be said: a watch that failed or was contradicted, names, or a watch that stopped."""
         if self.of_status(FAILED):
             return FAILED
-        if self.of_status("contradicted"):
-            return "contradicted"
+        if self.of_status("rejected"):
+            return "rejected"
         return "alarm" if self.named else "gap" if self.of_status("gap") else "quiet"
 
     @property
@@ -127,7 +127,7 @@ class Fleet:
         if len(self.named) > _LISTED:
             facts.append(("", f"and {len(self.named) - _LISTED:,} more"))
         facts.append(("promise", self.promise))
-        for status, words in (("gap", "stopped"), ("contradicted", "contradicted"), (FAILED, FAILED)):
+        for status, words in (("gap", "stopped"), ("rejected", "rejected"), (FAILED, FAILED)):
             some = self.of_status(status)
             facts += (
                 [(words, f"{number_of(len(some), 'unit')}, the first {some[0].name}: {some[0].words}")] if some else []

@@ -110,7 +110,7 @@ class Plan:
     @property
     def events(self) -> dict[Kind, str]:
         """What alarms say."""
-        return {"rows": f"rows {DIFFERS[self.compared][1]}", "value": "the certified value no longer holds"}
+        return {"rows": f"the process {DIFFERS[self.compared][0]}", "value": "the certified value no longer holds"}
 
     def of_rows(self, stream: Stream) -> RowWealths:
         """Return what starts have won."""
@@ -302,7 +302,7 @@ def _fall_in(plan: Plan, bets: ValueBets) -> tuple[str, str]:
     """Return what runs seem to earn now, in words, and the first part since which they do: estimates."""
     since, loss = bets.seems
     value = plan.returns[0] + loss * (plan.returns[1] - plan.returns[0])
-    return f"runs earn about {value:.4g} on average from about {since} on (estimates)", since
+    return f"mean return of a run about {value:.3g} from about {since} on (estimate)", since
 
 
 def change_in(plan: Plan, stream: Stream, won: RowWealths) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from plumdp.base.edge import read_whole, write_whole
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.base.vocabulary import Assumption, Guarantee, parts_in
+from plumdp.base.vocabulary import Assumption, Group, Guarantee, parts_in
 from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
@@ -42,7 +42,7 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import Asked
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate, fingerprint_of
-from plumdp.result.printing import outward, percent
+from plumdp.result.printing import percent, plain_number
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.certified import certified_question, claimed_shares
 from plumdp.watching.plan import Alarm, Compared, Plan, WatchState, chained
@@ -81,14 +81,34 @@ def since_part(
     )
 
 
-_FILED = "which file a step is in was decided before its outcome: it is that of the part in which the step began"
-_CUT = "how data are divided into parts was decided before anybody looked at them"
-_ARRIVES = "whether and when a file arrives has nothing to do with the outcomes in it"
-_MISSING = "parts that are missing have nothing to do with the outcomes in them (as you stated)"
+_FILED = Assumption(
+    "which file a step is in was decided before its outcome: it is that of the part in which the step began",
+    brief="each step is in the file of the part in which it began",
+)
+_CUT = Assumption(
+    "how data are divided into parts was decided before anybody looked at them", Group.PLAN, "division into parts"
+)
+_ARRIVES = Assumption(
+    "whether and when a file arrives has nothing to do with the outcomes in it",
+    brief="files arrive regardless of outcomes",
+)
+_MISSING = Assumption(
+    "parts that are missing have nothing to do with the outcomes in them (as you stated)",
+    brief="parts are missing regardless of outcomes",
+)
 _UNNAMED = "no part is missing: the names of parts have no dates or numbers that would show it"
-_ALIKE = "rows that the model says are alike have the same probabilities: if not, visits that move look like a change"
-_POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
-_OLDER = "the certificate was made before the data that are watched, and not by looking at them"
+_ALIKE = Assumption(
+    "rows that the model says are alike have the same probabilities: if not, visits that move look like a change",
+    Group.MODEL,
+    "shared distributions are right",
+)
+_POLICY = Assumption(
+    "runs follow the certified policy, each is in the file of the part in which it began, and none is missing",
+    brief="runs follow the certified policy, and none is missing",
+)
+_OLDER = Assumption(
+    "the certificate was made before the data that are watched, and not by looking at them", Group.PLAN, "certificate"
+)
 _OF_ALARMS = _ALIKE, _POLICY, _OLDER  # not of certificates about now
 
 
@@ -178,10 +198,10 @@ class Watch:
         return self.state.alarms
 
     @property
-    def status(self) -> Literal["quiet", "alarm", "gap", "contradicted"]:
+    def status(self) -> Literal["quiet", "alarm", "gap", "rejected"]:
         """Whether there is an alarm that nobody has acknowledged, or data that say what cannot be, or a gap."""
         if self.state.contradicting:
-            return "contradicted"
+            return "rejected"
         return "alarm" if self.state.open_alarms else "gap" if self.gap else "quiet"
 
     @property
@@ -211,10 +231,10 @@ class Watch:
     def page(self) -> Page:
         """Return alarms, evidence, the promise, and what all of it rests on."""
         facts: list[Fact] = [("estimate", alarm.words) for alarm in self.state.open_alarms]
-        for kind, (value, limit) in self.evidence.items():
-            told = f"{_sum_in_words(value)}, and an alarm is given at {limit:,.10g}"
-            facts.append((f"{kind}", f"the sum over starts is {told}"))
-        facts += [("promise", self.promise)]
+        told = (
+            f"{_OF[kind]} {_in_words(value)} (alarm at {limit:,.10g})" for kind, (value, limit) in self.evidence.items()
+        )
+        facts += [("evidence", "; ".join(told)), ("false alarms", self.promise)]
         events = self.state.plan.events
         facts += [("acknowledged", f"{events[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
@@ -296,8 +316,11 @@ def _exp(value: float) -> float:
     return exp(value) if value < 700 else float("inf")
 
 
-def _sum_in_words(value: float) -> str:
-    return outward(value, -1, 3) if value >= 0.01 else "below 0.01"
+_OF = {"rows": "of a change", "value": "against the value"}
+
+
+def _in_words(value: float) -> str:
+    return plain_number(value, -1, is_probability=False) if value >= 0.01 else "below 0.01"
 
 
 @working("watching")
@@ -445,8 +468,8 @@ def _promise(plan: Plan, certificate: Certificate | None) -> str:
     known = "whatever the parameters are"
     if plan.within is not None:
         known = "as long as the parameters are those of the reference"
-    alarms = ", of both kinds together," if plan.limit is not None else ""
-    return f"false alarms{alarms} are on average at most one in {plan.quiet:,.10g} parts, {known}{begins}"
+    alarms = ", of both kinds together," if plan.limit is not None else ","
+    return f"at most one in {plan.quiet:,.10g} parts on average{alarms} {known}{begins}"
 
 
 def _plan(

@@ -23,7 +23,7 @@ from plumdp.solver.coupled.remainder import ErrorModel
 _SINGULAR = WhyNot(
     "runs of the policy need not end at the centre of the region, so that its equations are singular there"
 )
-ENDLESS = WhyNot("nature may keep a run from ending, so that nothing bounds the remainder")
+ENDLESS = WhyNot("nature may keep a run from ending, so that nothing bounds the approximation error")
 _NEGLIGIBLE = {False: 0.005, True: 0.05}  # share of the remainder up to which second order is not worth its time
 _LARGE = 300_000  # transitions of a chain on which it takes about a second
 

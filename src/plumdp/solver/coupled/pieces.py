@@ -84,7 +84,7 @@ def find_by_pieces(
     cover, inner = cut(Cuttable(expand, region, ball, widths, most, together, slacks))
     lower, upper = float(cover.low.min()), float(cover.high.max())
     if not -np.inf < lower <= upper < np.inf:
-        return WhyNot("no pieces of the region were found that bound the remainder")
+        return WhyNot("no pieces of the region were found that bound the approximation error")
     is_known = bool(np.isfinite(inner).all())
     statistics = min(max(inner[1] - inner[0], 0.0), upper - lower) if is_known else 0.0
     kind = f"second order in {len(cover.low):,} pieces"
