@@ -24,6 +24,7 @@ os.environ["PLUMDP_WARMUP"] = "0"  # no command that is tested starts a process
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
 LEFT_OUT = tomllib.loads((Path(__file__).parent / "night.toml").read_text(encoding="utf-8"))
+PAGES = [Path(__file__).parents[1] / "docs" / page for page in LEFT_OUT["night"].pop("pages")]
 
 
 def _cases(when: str) -> set[str]:
@@ -49,6 +50,8 @@ def _bits_as_before() -> Iterator[None]:
 
 def _is_at_night(item: pytest.Item) -> bool:
     case = item.nodeid
+    if item.path in PAGES:
+        return item.path not in [Path(argument).absolute() for argument in item.config.args]
     is_listed = case in AT_NIGHT or CASE_BY_DAY.get(case.partition("[")[0], case) != case
     return is_listed or item.get_closest_marker("night") is not None
 

@@ -58,7 +58,7 @@ def test_the_json_has_what_the_sentences_say(counts):
     result = RUNNER.invoke(app, ["advise", STUDY, counts, "--runs", "500", "--json"])
     assert result.exit_code == 0, result.output
     facts = json.loads(result.output)
-    assert facts["runs"] == 1_000
+    assert (facts["schema"], facts["runs"]) == ("plumdp/advice/2", 1_000)
     assert {p["runs"] for p in facts["predictions"]} == {500}
     assert set(facts["choices"][0]) == {"state", "action", "rate", "visits", "visits_per_run", "probability"}
 

@@ -18,8 +18,9 @@ from command_line import plumdp
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-HOWTO = ("cli", "automate", "watch", "dirty_logs", "agents", "exchange", "start", "many_units")
-PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md", "index.md", "../README.md"]
+HOWTO = ("automate", "watch", "dirty_logs", "agents", "exchange", "many_units")  # which take seconds each
+BY_DAY = ("howto/cli.md", "howto/start.md", "tutorial.md", "index.md", "../README.md")
+PAGES = [*BY_DAY, *(pytest.param(f"howto/{name}.md", marks=pytest.mark.night) for name in HOWTO)]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

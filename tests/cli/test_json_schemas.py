@@ -102,7 +102,6 @@ def several(schema, n):
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
         (["certify", "betting:5", "COUNTS", "-r", "all"], 0, several(CERTIFICATE, 5)),
         (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),
-        (["advise", "betting:5", "COUNTS"], 0, with_fields("advice", 2, objective=TEXT)),
         (["certify", "betting:5", "nowhere.csv"], 2, ERROR),
         (["certify", "betting:6", "COUNTS"], 2, ERROR),
         (["certify", "betting:5", "COUNTS", "--relaxation", "loose"], 2, ERROR),

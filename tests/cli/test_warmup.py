@@ -122,7 +122,7 @@ def without_write_permission():
     return ["setpriv", "--bounding-set=-dac_override"]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("was_warmed_up", [True, False])
 def test_a_read_only_install_uses_what_was_compiled_there_or_the_folder_of_the_user(tmp_path, was_warmed_up):
     package, home = tmp_path / "site" / "plumdp", tmp_path / "home"

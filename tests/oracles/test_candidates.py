@@ -12,6 +12,7 @@ from math import comb, prod
 import numpy as np
 import pytest
 from row_models import listed
+from tiers import size
 
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.question import ask
@@ -21,7 +22,7 @@ from plumdp.tables.plan import make_plan
 from plumdp.tables.values import chain_of_policy
 
 TRUTH = {"a": Fraction(1, 3), "b": Fraction(1, 2)}  # probability of the goal by each action
-VISITS = ((2, 1), (1, 0), (1, 1))  # of the rows of both actions in the three batches
+VISITS = size(((2, 1), (1, 0), (0, 1)), ((2, 1), (1, 0), (1, 1)))  # of the rows of both actions in the three batches
 PLANNED = 300  # times as much as there is, so that rows may be trusted and bets are small
 
 

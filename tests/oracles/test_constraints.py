@@ -10,7 +10,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.base.errors import ModelError
 from plumdp.base.vocabulary import Verdict
-from plumdp.certifying.constraints import certify_within
+from plumdp.certifying.constraints import Constrained, certify_within
 from plumdp.certifying.thresholds import decide
 
 pytestmark = pytest.mark.slow
@@ -83,15 +83,36 @@ def test_a_search_that_forgets_the_threshold_is_found(monkeypatch):
     assert any(map(failure, range(N_MODELS)))
 
 
+def is_called_rightly(seed):
+    """Return whether the policy that is returned is called feasible if and only if its certificate says so."""
+    learned, text = random_case(seed)
+    found = certify_within(learned, OBJECTIVE, subject_to=[text])
+    again = decide(learned, text, policy=found.policy, memory=False)
+    assert [answer.verdict for answer in found.answers] == [again.verdict]
+    assert text in found.sentence or found.impossible
+    return (again.verdict == Verdict.YES) == found.is_feasible
+
+
 def test_a_policy_that_is_called_feasible_is_so_at_every_point_of_the_region():
-    """The verdict is that of the certificate for the policy that is returned."""
-    for seed in range(2):
-        learned, text = random_case(seed)
-        found = certify_within(learned, OBJECTIVE, subject_to=[text])
-        again = decide(learned, text, policy=found.policy, memory=False)
-        assert [answer.verdict for answer in found.answers] == [again.verdict]
-        assert (again.verdict == Verdict.YES) == found.is_feasible
-        assert text in found.sentence or found.impossible
+    assert all(map(is_called_rightly, range(2)))
+
+
+def test_thresholds_that_are_kept_by_the_wrong_bound_are_found(monkeypatch):
+    """What is called feasible keeps its thresholds at some points of the region, not at all."""
+
+    def missing(search, policy, slack=1.0):
+        judged = zip(search._thresholds, search._weighing.judged(policy)[1:], strict=True)
+        return max(float(each.number) - (2 * one.value - one.bound) for each, one in judged)
+
+    def is_feasible(self):
+        return all(
+            each.question.holds_for(each.certificate.upper if ">" in each.question.text else each.certificate.lower)
+            for each in self.answers
+        )
+
+    monkeypatch.setattr(Constrained, "is_feasible", property(is_feasible))
+    monkeypatch.setattr("plumdp.certifying.constraints._PolicySearch._missing", missing)
+    assert not all(map(is_called_rightly, range(N_MODELS)))
 
 
 def test_a_threshold_for_all_policies_is_refused():

@@ -137,6 +137,7 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("options", ORDERS)
 def test_spark_finds_the_contexts_and_the_first_runs_of_a_table(options, spark):
     """Moments of a table begin with 16 runs, and those of a planned length are no powers of four."""

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from row_models import listed
 
 import plumdp as pl
 from plumdp.model.objectives import Reach, Reward
@@ -77,19 +78,11 @@ def retries():
     """
     a, b = pl.parameters("a", "b")
 
-    def step(state):
-        if state.at == 0:
-            row = (a, Fraction(1, 4) - a, b, Fraction(3, 4) - b)
-            return {"try": [(f, state._replace(at=i + 1)) for i, f in enumerate(row)]}
-        return {"on": [(1, state if state.at < 3 else state._replace(at=0))]}
-
-    return pl.explore(
-        step,
-        {"at": 0},
-        space=pl.ParameterSpace.box({"a": (0, Fraction(1, 4)), "b": (0, Fraction(3, 4))}),
-        labels={"done": lambda s: s.at in (1, 2)},
-        rewards={"tries": lambda s: s.at == 0},
-    )
+    row = (a, Fraction(1, 4) - a, b, Fraction(3, 4) - b)
+    rows = {0: {"try": [(f, i + 1) for i, f in enumerate(row)]}}
+    rows |= {at: {"on": [(1, at if at < 3 else 0)]} for at in (1, 2, 3, 4)}
+    space = pl.ParameterSpace.box({"a": (0, Fraction(1, 4)), "b": (0, Fraction(3, 4))})
+    return listed(rows, space, labels={"done": (1, 2)}, rewards={"tries": lambda s: s.at == 0})
 
 
 @pytest.mark.parametrize(("direction", "nature"), [("min", "robust"), ("max", "optimistic")])

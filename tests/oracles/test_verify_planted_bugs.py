@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from paid_models import COST, machine, runs_of
+from row_models import listed, row_model
 from support.twin_outcomes import equal_outcomes_are_merged_once
 from support.verified_results import COST as STEPS
 from support.verified_results import compared, small_counts, witnessed
@@ -223,14 +224,8 @@ def backoff():
     """A row of which two outcomes are merged twice: p/8, p/8, p/4, p/2 and 1 - p."""
     (p,) = plumdp.parameters("p")
 
-    def step(s):
-        if s.at:
-            return {"stay": [(1, s)]}
-        row = (p / 8, p / 8, p / 4, p / 2, 1 - p)
-        return {"go": [(f, s._replace(at=i + 1)) for i, f in enumerate(row)]}
-
     space = plumdp.ParameterSpace.box({"p": (0.05, 0.95)})
-    return plumdp.explore(step, {"at": 0}, space=space, labels={"goal": lambda s: s.at == 4})
+    return row_model({"go": (p / 8, p / 8, p / 4, p / 2, 1 - p)}, space, labels={"goal": 4})
 
 
 def test_bets_on_twin_outcomes_are_found(tmp_path, monkeypatch):
@@ -251,14 +246,7 @@ def tied():
     """Two actions that are as good as each other in the pilot, of which one is better in the end."""
     p, q = plumdp.parameters("p", "q")
 
-    def step(s):
-        if s.x:
-            return {"stop": [(1, s)]}
-        good, bad = s._replace(x=1), s._replace(x=2)
-        return {"a": [(p, good), (1 - p, bad)], "b": [(q, good), (1 - q, bad)]}
-
-    space = plumdp.ParameterSpace.unit("p", "q")
-    model = plumdp.explore(step, {"x": 0}, space=space, labels={"goal": lambda s: s.x == 1})
+    model = listed({0: {"a": [(p, 1), (1 - p, 2)], "b": [(q, 1), (1 - q, 2)]}}, "p q", at="x", labels={"goal": 1})
     pilot, counts = (np.zeros(model.graph.n_transitions, dtype=int) for _ in range(2))
     pilot[:4], counts[:4] = 20, (420, 420, 520, 320)
     return model, TransitionCounts(model.graph, counts, "adaptive", Pilot(pilot, ratio=9.0))

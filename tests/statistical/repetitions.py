@@ -54,14 +54,8 @@ def guesses():
     With fair coins every bet wins with probability 1/2, so that a bound is wrong as soon as any interval is.
     """
 
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        won, lost = state._replace(at=1), state._replace(at=2)
-        bets = {"p heads": p, "p tails": 1 - p, "q heads": q, "q tails": 1 - q}
-        return {bet: [(win, won), (1 - win, lost)] for bet, win in bets.items()}
-
-    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"won": lambda s: s.at == 1})
+    bets = {"p heads": p, "p tails": 1 - p, "q heads": q, "q tails": 1 - q}
+    model = row_model({bet: [win, 1 - win] for bet, win in bets.items()}, "p q", labels={"won": 1})
     return model, pl.parse_property('Pmax=? [ F "won" ]', model)
 
 

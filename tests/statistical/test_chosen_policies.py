@@ -8,6 +8,7 @@ what offline reinforcement learning would find. Each of its rows looks better th
 import numpy as np
 import pytest
 from evidence import until_refuted
+from row_models import listed
 from tiers import size
 
 import plumdp as pl
@@ -25,13 +26,8 @@ REACH = 'Pmax=? [ F "goal" ]'
 def row_of_states():
     """Return a walk along states, in each of which any action leads on or out."""
 
-    def step(state):
-        if state.x >= N_STATES:
-            return {"stay": [(1, state)]}
-        on, out = state._replace(x=state.x + 1), state._replace(x=N_STATES + 1)
-        return {f"a{i}": pl.unknown(on, out) for i in range(N_ACTIONS)}
-
-    return pl.explore(step, {"x": 0}, labels={"goal": lambda s: s.x == N_STATES})
+    rows = {x: {f"a{i}": [x + 1, N_STATES + 1] for i in range(N_ACTIONS)} for x in range(N_STATES)}
+    return listed(rows, None, at="x", labels={"goal": N_STATES})
 
 
 MODEL = row_of_states()

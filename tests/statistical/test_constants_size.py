@@ -83,6 +83,7 @@ def test_a_right_number_is_excluded_by_a_fixed_sample_with_at_most_the_error(num
     assert min(below, above) >= 0.3 * error  # on both sides
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("number", [Fraction(1, 2), Fraction(1, 10)])
 def test_looking_after_every_toss_excludes_a_right_number_with_at_most_the_error(number):
     """By dynamic programming over all sequences of tosses; the interval of a fixed sample would fail here."""
@@ -103,6 +104,7 @@ def test_looking_after_every_toss_excludes_a_right_number_with_at_most_the_error
     assert ever("independent", 0.1, size(60, 150)) > 0.1
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("numbers", [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 3))])
 def test_no_way_of_choosing_the_next_coin_excludes_a_right_number_with_more_than_the_error(numbers):
     """The worst case over all policies and ends, exactly: at each moment the coin is tossed that is more promising.
@@ -168,6 +170,7 @@ def power(sampling, n, shift, confidence, number=0.5):
     return binom.cdf(low - 1, n, truth) + binom.sf(high, n, truth)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("shift", [5, -5])
 @pytest.mark.parametrize("number", [0.5, 0.2])
 def test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten(shift, number):
@@ -178,6 +181,7 @@ def test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten
     assert power("independent", 100_000, shift, 0.9) == pytest.approx(0.976, abs=0.01)
 
 
+@pytest.mark.night
 def test_data_that_may_stop_at_any_time_need_a_larger_shift():
     """The radius ln(1/error) + ½ ln(πn/2) at an error of 0.0025 and n = 10^4 is 10.8: 4.65 standard errors."""
     assert power("adaptive", 10_000, 5, 0.9) == pytest.approx(0.64, abs=0.03)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bet_tables import place_bets
 from coverage_game import critical_value
+from row_models import listed
 from shorthand import certify_all
 from tiers import size
 
@@ -34,14 +35,8 @@ def three_coins():
     """Return a model whose action decides which of three coins is thrown; each has a label for its heads."""
     coins = dict(zip(NAMES, pl.parameters(*NAMES), strict=True))
 
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        lost = state._replace(at=4)
-        return {name: [(f, state._replace(at=i + 1)), (1 - f, lost)] for i, (name, f) in enumerate(coins.items())}
-
-    labels = {name: lambda state, place=i + 1: state.at == place for i, name in enumerate(NAMES)}
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit(*NAMES), labels=labels)
+    rows = {name: [(f, i + 1), (1 - f, 4)] for i, (name, f) in enumerate(coins.items())}
+    return listed({0: rows}, " ".join(NAMES), labels={name: i + 1 for i, name in enumerate(NAMES)})
 
 
 MODEL = three_coins()

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 from evidence import until_refuted
+from row_models import listed
 from tiers import size
 
 import plumdp as pl
@@ -18,12 +19,7 @@ def tries():
     """Return a model in which trying reaches the goal with p."""
     (p,) = pl.parameters("p")
 
-    def step(state):
-        if state.x:
-            return {"stay": [(1, state)]}
-        return {"wait": [(1, state)], "try": [(p, state._replace(x=1)), (1 - p, state)]}
-
-    return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    return listed({0: {"wait": [(1, 0)], "try": [(p, 1), (1 - p, 0)]}}, at="x")
 
 
 def misses(seed):

@@ -12,10 +12,8 @@ from shorthand import improve
 from tiers import size
 
 import plumdp as pl
-from plumdp.base.vocabulary import Standing
-from plumdp.certifying.difference import Difference
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.night  # verdicts by estimates are found by unit/test_difference_verdicts
 ERROR, REPETITIONS, N = 0.1, size(12, 500), 4
 WORSE = chances(N, **{f"b{i}": 0.5 - 1e-9 for i in range(N)})
 
@@ -35,14 +33,3 @@ def test_a_policy_that_is_returned_is_seldom_worse_than_the_baseline(capsys):
     if REPETITIONS > 100:
         with capsys.disabled():
             print(f"\nworse than the baseline in {found.happened} of {found.n} repetitions")
-
-
-def test_a_rule_that_goes_by_estimates_is_found(monkeypatch):
-    """It takes the policy whose value is larger at the middle of the bounds, certified or not."""
-    right = Difference.verdicts.fget
-
-    def wrong(self):
-        return (Standing.BETTER,) if self.lower + self.upper > 0 else right(self)
-
-    monkeypatch.setattr(Difference, "verdicts", property(wrong))
-    assert until_refuted(map(is_worse, range(REPETITIONS)), rate=ERROR).is_refuted

@@ -18,7 +18,7 @@ OF_RESULTS = ("certificate.json", "witness.json", "data.npz")  # which take long
 def test_readers_refuse_mutations_of_their_files_in_words(tmp_path):
     others = [name for name in readers(tmp_path) if name not in OF_RESULTS]
     assert len(others) == 10
-    assert fuzz(others, size(25, 1000)) + fuzz(OF_RESULTS, size(4, 100)) == []
+    assert fuzz(others, size(10, 1000)) + fuzz(OF_RESULTS, size(2, 100)) == []
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_units_have_the_risks_that_the_study_states(n_risks):
             assert abs(frame.next_event[rows].mean() - risk) < 5 * (risk / n) ** 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_sets_hold_the_truth():
     assert sum(hazards.misses(60, 1, 0.01, seed) for seed in range(size(1, 20))) == 0
 
@@ -215,6 +215,7 @@ def test_a_cell_is_the_same_after_it_was_sent_to_a_worker_and_so_is_what_runs_it
         assert pickle.loads(pickle.dumps(study.run)) is study.run
 
 
+@pytest.mark.night
 def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
     def count_states(cell):
         return [{"states": case_study(cell.instance).model.graph.n_states}]

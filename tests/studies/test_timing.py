@@ -44,7 +44,7 @@ def test_processor_time_does_not_count_waiting():
     assert timing.process_seconds([sys.executable, "-c", "import time; time.sleep(0.3)"]) < 0.29
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_file_measures_in_a_process_of_its_own(tmp_path):
     (tmp_path / "plumdp").mkdir()
     (tmp_path / "plumdp" / "__init__.py").write_text("raise SystemExit('another package')")

@@ -12,6 +12,7 @@ import pytest
 from exact_values import chain_values, merge, step_rewards
 from known_intervals import with_ends
 from random_pmdps import Problem, exact_vertices, random_counts, random_point, random_problem
+from row_models import listed
 from tiers import size
 
 import plumdp as pl
@@ -222,14 +223,10 @@ def exact_value(model, policy, objective, point):
 def model_of(rows, space):
     """Return a model that goes through one row after the other: its first outcome leads on, the others fail."""
 
-    def step(state):
-        if state.at < 0 or state.at == len(rows):
-            return {"stay": [(1, state)]}
-        on, *failures = rows[state.at]
-        ends = [(f, state._replace(at=-1 - i)) for i, f in enumerate(failures)]
-        return {"go": [(on, state._replace(at=state.at + 1)), *ends]}
-
-    return pl.explore(step, {"at": 0}, space=space, labels={"goal": lambda s: s.at == len(rows)})
+    rows = {
+        at: {"go": [(on, at + 1), *((f, -1 - i) for i, f in enumerate(more))]} for at, (on, *more) in enumerate(rows)
+    }
+    return listed(rows, space, labels={"goal": len(rows)})
 
 
 def with_intervals(model, intervals):

@@ -121,10 +121,10 @@ def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(wa
     def numbers(records):
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in records]
 
-    bare = numbers(pl.learn_online(walk, Walk(), GOAL, episodes=60, rng=4))
+    bare = numbers(pl.learn_online(walk, Walk(), GOAL, episodes=20, rng=4))
     wrapped = gym_environment(walk, Walk(), rng=4)
-    assert bare == numbers(pl.learn_online(walk, wrapped, GOAL, episodes=60))
-    assert bare[-1][0] == 60
+    assert bare == numbers(pl.learn_online(walk, wrapped, GOAL, episodes=20))
+    assert bare[-1][0] == 20
     default = gym_environment(walk, Walk(), rng=0)
     assert numbers(pl.learn_online(walk, Walk(), GOAL, episodes=9)) == numbers(
         pl.learn_online(walk, default, GOAL, episodes=9)

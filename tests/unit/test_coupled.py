@@ -37,14 +37,11 @@ from plumdp.solver.evaluate import evaluate
 def ladder(space, up, rungs=4, loop=0):
     """Return a model that climbs with a probability and falls into a trap else; ``loop`` is the chance to stay."""
 
-    def step(state):
-        if state.at in (-1, rungs):
-            return {"stay": [(1, state)]}
-        f = up[state.at % len(up)]
-        moves = [((1 - loop) * f, state._replace(at=state.at + 1)), ((1 - loop) * (1 - f), state._replace(at=-1))]
-        return {"go": moves + ([(loop, state)] if loop else [])}
-
-    return pl.explore(step, {"at": 0}, space=space, labels={"top": lambda s: s.at == rungs})
+    rows = {}
+    for at in range(rungs):
+        moves = [(up[at % len(up)], at + 1), (1 - up[at % len(up)], -1)]
+        rows[at] = {"go": [*(((1 - loop) * f, to) for f, to in moves), *([(loop, at)] if loop else [])]}
+    return listed(rows, space, labels={"top": rungs})
 
 
 def patience():

@@ -59,6 +59,9 @@ PLANTED = {
     "margins on both sides of zero": lambda low, high, margin, *, direction: standings(
         low + margin, high + margin, 0, direction=direction
     ),
+    "the middle of both ends": lambda low, high, margin, *, direction: standings(
+        (low + high) / 2, (low + high) / 2, margin, direction=direction
+    ),
     "no margin": lambda low, high, margin, *, direction: standings(low, high, 0, direction=direction),
     "twice the margin": lambda low, high, margin, *, direction: standings(low, high, 2 * margin, direction=direction),
 }
@@ -87,6 +90,7 @@ def test_the_words_say_what_is_proved_and_the_printed_bracket_is_that_of_the_con
             continue
         found = replace(known[text], lower=lower, upper=upper, margin=margin)
         sentence, verdicts = found.headline, found.verdicts
+        assert verdicts == proved(lower, upper, margin, direction)
         assert sentence.endswith(" (confidence 95 %).")
         assert sentence.startswith("Inconclusive") == (verdicts == ("inconclusive",))
         is_within = "within" in sentence or "by more than" in sentence

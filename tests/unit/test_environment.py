@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from refusals import refused
+from tiers import size
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
@@ -233,7 +234,7 @@ def test_what_had_been_seen_after_some_episodes_is_kept_and_changes_no_counts(be
     """Whoever runs fewer episodes from the same seed sees the same first ones."""
 
     def counts(episodes, *, pilot):
-        env = as_env(betting.model, betting.true_point, max_steps=25)
+        env = as_env(betting.model, betting.true_point, max_steps=size(4, 25))
         return sample_env(betting.model, env, episodes, rng=3, pilot=pilot)
 
     sampled = counts(130, pilot=True)

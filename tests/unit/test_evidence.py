@@ -11,6 +11,7 @@ from bet_tables import place_bets
 from flint import acb, arb, ctx
 from row_models import row_model
 from scipy.special import logsumexp
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.bets import half_space
@@ -131,7 +132,7 @@ def test_evidence_in_the_plane_is_never_above_quadrature(rows):
     table = likelihood_table(row_model(rows, SQUARE))
     rng, missed = np.random.default_rng(2), []
     mean, precision = space_prior(SQUARE)
-    for _ in range(15):
+    for _ in range(size(6, 15)):
         counts = rng.multinomial(int(400 ** rng.random()), rng.dirichlet(np.ones(len(table.outcomes))))
         counts[rng.random(len(counts)) < 0.3] = 0
         if counts.any():

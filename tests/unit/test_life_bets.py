@@ -116,7 +116,7 @@ def test_sizes_look_at_earlier_runs_alone():
     assert life_bets._renewals(100) == life_bets._renewals(1000)[:5] == [16, 24, 36, 54, 81]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_as_few_as_said_miss():
     rng, true, missed, games = np.random.default_rng(4), 1 - 0.95**12, 0, size(40, 100)
     for _ in range(games):

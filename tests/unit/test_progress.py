@@ -164,7 +164,7 @@ def test_every_stage_of_a_certificate_is_logged_with_its_seconds(caplog):
     assert all(re.fullmatch(r"\w+: \d+\.\d{3} s", line) for line in lines)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_nothing_is_printed_unless_asked_for():
     code = """
 import plumdp as pl

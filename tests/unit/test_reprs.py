@@ -45,6 +45,12 @@ def _conflict():
     return pl.stages.build_region(space, [P, 1 - P], [0.8, 0.8], [0.9, 0.9])
 
 
+def _advice():
+    study = pl.case_study("rover:3,3,2")
+    counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=10)
+    return pl.advise(learn(study.model, counts), study.objective)
+
+
 def _log():
     (p,) = pl.parameters("p")
 
@@ -117,7 +123,7 @@ THINGS = {
     "PolicyTable": (lambda: certificate().policy, None),
     "Certificate": (certificate, None),
     "ModelCheck": (lambda: check_model(MODEL, COUNTS), "ModelCheck(not rejected, p = 1, confidence 0.999)"),
-    "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
+    "Advice": (_advice, None),
     "Decision": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
     "OnlineRecord": (_online, None),
     "OnlineRun": (lambda: OnlineRun.of([_online()], MODEL, STUDY.objective), None),

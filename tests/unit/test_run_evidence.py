@@ -124,7 +124,7 @@ def test_tasks_are_told_apart_if_arms_are_drawn_with_any_chance():
     assert found.lower <= TRUTH["run"] - TRUTH["walk"] <= found.upper
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_values_by_whole_runs_are_missed_as_rarely_as_said():
     n, missed, error = size(30, 2000), 0, 0.5
     for seed in range(n):
