@@ -46,8 +46,8 @@ def _conflict():
 
 
 def _advice():
-    study = pl.case_study("rover:3,3,2")
-    counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=10)
+    study = pl.case_study("aircraft:6,4,1")
+    counts = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=7)
     return pl.advise(learn(study.model, counts), study.objective)
 
 
