@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 import plumdp as pl
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import mean_ends
 from plumdp.data import read_whole_runs, record
 from plumdp.model import Question
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import as_objective
+from plumdp.model.question import as_objective, ask
 
 GOAL, UP, SEEDS = 'Pmax=? [ F "goal" ]', {"walk": 0.5, "run": 0.6}, 6
 TRUTH = {name: 1 / (1 + ((1 - p) / p) ** 2) for name, p in UP.items()}  # the gambler's ruin, from 2 of 4
@@ -70,7 +71,7 @@ def widths_of(n: int) -> dict[str, float]:
         of_both = pl.read_log(table, both, order="runs", expected=n)
         ways: tuple[tuple[str, Any, Any], ...] = (("table", None, None), ("with runs", own, arms))
         for name, runs, pair in ways:
-            value = pl.certify(table, counts, GOAL, policy="run", prespecified=True, runs=runs, confidence=0.95)
+            value = pl.certify(table, counts, prespecifying(ask(GOAL, table), "run", runs=runs), confidence=0.95)
             asked = Question(table, as_objective(GOAL, table), policy="run", against="walk", runs=pair)
             learned = pl.learn(table, of_both, objectives=[asked], confidence=0.95)
             less = pl.difference(learned, GOAL, "run", "walk")

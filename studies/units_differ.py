@@ -17,8 +17,10 @@ import numpy as np
 import pandas as pd
 
 import plumdp
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.data import read_whole_runs
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import ask
 
 SIZES, STEPS, HAZARDS, LOGS = (300, 1_000, 3_000, 10_000), 12, (0.05, 0.3), 5
 TRUTH = 1 - sum((1 - hazard) ** STEPS for hazard in HAZARDS) / 2
@@ -55,7 +57,7 @@ def brackets(rows: pd.DataFrame, model: ParametricMDP) -> dict[str, tuple[float,
     empty = plumdp.TransitionCounts(model.graph, 0 * counts.counts, "adaptive")
     found = {
         "model": plumdp.certify(model, bare, ASKED, confidence=0.95),
-        "runs": plumdp.certify(model, empty, ASKED, policy="run", prespecified=True, runs=runs, confidence=0.95),
+        "runs": plumdp.certify(model, empty, prespecifying(ask(ASKED, model), "run", runs=runs), confidence=0.95),
     }
     return {name: (each.lower, each.upper) for name, each in found.items()}
 

@@ -20,6 +20,7 @@ import plumdp as pl
 from plumdp.certifying.pipeline import compare
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.question import ask
 from plumdp.region import vertices
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,9 @@ def test_the_exact_value_of_the_certified_policy_lies_between_the_bounds(relaxat
     for seed in range(N_CERTIFIED):
         imdp, objective, _, precision = near_tie(seed, kinds=ALL_KINDS, intervals=False)
         model, asked = as_model(imdp, objective)
-        found = pl.certify(model, nothing_seen(model), asked, relaxation=relaxation, memory=False, precision=precision)
+        question = ask(asked, model, memory=False)
+        learned = pl.learn(model, nothing_seen(model), objectives=[question])
+        found = pl.conclude(learned, question, relaxation=relaxation, precision=precision)
         exact = exact_start(imdp, objective, found.policy.choice)
         if not found.lower <= exact <= found.upper:
             wrong[seed] = found.lower, float(exact), found.upper

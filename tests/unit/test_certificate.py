@@ -433,7 +433,7 @@ def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
     counts = pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=3)
     said = "one action per state, whatever the step; a policy that counts steps may do better"
-    assert (("policy", said) in pl.certify(model, counts, text, memory=False).page().facts) == is_said
+    assert (("policy", said) in pl.certify(model, counts, ask(text, model, memory=False)).page().facts) == is_said
     counts_steps = "counts steps: its action may depend on the number of steps left (column step)"
     assert (("policy", counts_steps) in pl.certify(model, counts, text).page().facts) == is_said
 

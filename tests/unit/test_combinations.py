@@ -136,8 +136,8 @@ def answer(given, folder):
         )
     runs = read_whole_runs(model, LOG) if T.RUNS in given else None
     relaxation: Any = next((each.removeprefix("relaxation ") for each in given if each in RELAXED), None)
-    if not given & {T.WITNESS, T.DIFFERENCE}:
-        how |= {"policy": policy, "prespecified": is_prespecified, "runs": runs}
+    if not given & {T.WITNESS, T.DIFFERENCE, T.RUNS}:
+        how = {**how, "policy": policy, "prespecified": is_prespecified}
         return pl.certify(model, counts, text, relaxation=relaxation, **how), model, counts, None
     question = prespecifying(ask(text, model), policy, prespecified=is_prespecified, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], witness=T.WITNESS in given, **how)

@@ -77,9 +77,8 @@ def first_excluded(model, n, number, *, confidence, sampling="independent"):
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_a_coin_written_one_half_and_seen_heads_99_times_of_100_contradicts_the_model(sets, sampling):
     model = rows_model((0.5, 0.5))
-    certificate = pl.certify(
-        model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), confidence_set=sets, precision=1e-9
-    )
+    counts = counts_of(model, (890_000, 10_000), sampling=sampling)
+    certificate = pl.certify(model, counts, goal(model), confidence_set=sets)
     assert certificate.status == "model rejected"
     assert certificate.claim.reason.split("; ")[0] == (  # what tests of all rows say comes behind it
         "state (x=0), action '0', successor (x=10): the model says 0.5, seen 890,000 of 900,000 times "

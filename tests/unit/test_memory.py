@@ -49,7 +49,7 @@ def test_a_deadline_is_met_by_waiting_where_a_policy_without_memory_certifies_no
 
     About 2,170 of 3,000 runs leap, so that the normal interval is 2 · 3.29 · (0.0475 / 2,170)^½ = 0.031 wide.
     """
-    counting, forgetful = (pl.certify(model, counts, EXACTLY, memory=each) for each in (True, False))
+    counting, forgetful = (pl.certify(model, counts, ask(EXACTLY, model, memory=each)) for each in (True, False))
     assert counting.lower <= 0.95 <= counting.upper
     assert counting.upper - counting.lower < 1.4 * 0.031
     assert counting.status == "certified"
@@ -62,7 +62,7 @@ def test_five_steps_are_four_tries_and_a_leap(certificate, model, counts):
     """One minus 0.62^4 · 0.05 = 0.99261, in place of p = 0.95 or one minus 0.62^5 = 0.9084."""
     assert certificate.lower <= 1 - 0.62**4 * 0.05 <= certificate.upper
     assert [certificate.policy.action(x=0, step=step) for step in range(5)] == ["try"] * 4 + ["leap"]
-    assert pl.certify(model, counts, WITHIN, memory=False).upper < certificate.lower
+    assert pl.certify(model, counts, ask(WITHIN, model, memory=False)).upper < certificate.lower
 
 
 def test_the_region_is_the_same_with_and_without_the_product_to_the_last_bit(model, counts):

@@ -175,7 +175,9 @@ def test_what_needs_no_memory_is_no_mission(walk):
 
 
 def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, certificate):
-    assert pl.certify(walk, counts, BOTH, memory=False).lower == certificate.lower  # which is about counting steps
+    assert (
+        pl.certify(walk, counts, ask(BOTH, walk, memory=False)).lower == certificate.lower
+    )  # which is about counting steps
     mission = parse_property(BOTH, walk)
     with pytest.raises(pl.ModelError, match="this needs memory, which is not supported here"):
         Question(walk, mission)

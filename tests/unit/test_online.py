@@ -19,6 +19,7 @@ import plumdp as pl
 from plumdp.certifying.pipeline import relax
 from plumdp.data.observing import self_loops
 from plumdp.data.simulators import gym_environment
+from plumdp.model.question import ask
 from plumdp.online import loop
 from plumdp.online.loop import OnlineState
 from plumdp.solver.layout import SweepLayout
@@ -298,7 +299,7 @@ def test_records_are_those_of_certify_and_hold(study):
         assert record.optimistic_bound >= best - 1e-6
         assert record.gap == record.optimistic_bound - record.bound
         assert record.certificate.how.relaxation == "coupled"
-    again = pl.certify(study.model, record.learned.counts, study.objective, memory=False)
+    again = pl.certify(study.model, record.learned.counts, ask(study.objective, study.model, memory=False))
     assert again.claim.bound == pytest.approx(record.bound, abs=1e-9)
 
 

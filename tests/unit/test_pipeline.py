@@ -209,7 +209,8 @@ def test_a_given_policy_is_valued_as_it_is():
     model = gamble()
     counts = gamble_counts(model)
     once, again = (np.array([first, 2, 3]) for first in (0, 1))
-    certificate = certify(model, counts, goal(model), confidence_set="interval", policy=once, precision=1e-9)
+    learned = learn(model, counts, objectives=[goal(model)], confidence_set="interval")
+    certificate = conclude(learned, goal(model), policy=once, precision=1e-9)
     lower, upper = beta_binomial(np.array([700]), np.array([1000]), 0.925 * (1 - 0.999) / 2)
     assert (certificate.lower, certificate.upper) == (pytest.approx(lower[0]), pytest.approx(upper[0]))
     assert certificate.policy.action(at=0) == "once"
@@ -225,9 +226,11 @@ def test_a_bound_over_steps_without_memory_is_one_for_the_policy_that_is_returne
     model = gamble()
     objective = replace(goal(model), steps=(0, 2))
     counts = gamble_counts(model)
-    counting = certify(model, counts, objective, precision=1e-9)
+    learned = learn(model, counts, objectives=[objective])
+    counting = conclude(learned, objective, precision=1e-9)
     assert [counting.policy.action(at=0, step=step) for step in (0, 1)] == ["again", "once"]
-    certificate = certify(model, counts, objective, precision=1e-9, memory=False)
+    forgetting = ask(objective, model, memory=False)
+    certificate = conclude(learn(model, counts, objectives=[forgetting]), forgetting, precision=1e-9)
     assert certificate.policy.action(at=0) == "again"
     assert certificate.lower < counting.lower
     region = learn(model, counts, objectives=[ask(objective, model, memory=False)]).region

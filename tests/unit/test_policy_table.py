@@ -18,6 +18,7 @@ from tiers import examples
 import plumdp as pl
 from plumdp.model.graph import Graph
 from plumdp.model.policy import check_policy, policy_weights
+from plumdp.model.question import ask
 
 STUDY = pl.case_study("rover:4,4,2")
 COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 200, rng=1, max_steps=20)
@@ -33,9 +34,9 @@ def test_a_frame_of_counts_has_what_was_counted(kind):
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @pytest.mark.parametrize("given", ["uniform", None])
 def test_a_frame_of_a_policy_is_that_policy(kind, given):
-    policy = pl.certify(STUDY.model, COUNTS, STUDY.objective, policy=given, memory=False).policy
+    policy = pl.certify(STUDY.model, COUNTS, ask(STUDY.objective, STUDY.model, memory=False), policy=given).policy
     frame = getattr(policy, f"to_{kind}")()
-    again = pl.certify(STUDY.model, COUNTS, STUDY.objective, policy=frame, memory=False).policy
+    again = pl.certify(STUDY.model, COUNTS, ask(STUDY.objective, STUDY.model, memory=False), policy=frame).policy
     assert np.array_equal(again.choice, policy.choice)
     assert given is None or np.allclose(again.weights, policy.weights)
 

@@ -1,6 +1,7 @@
 """Whole runs of pre-specified policies as evidence: what they add to tables, what they cost, and what is refused."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,12 @@ from scipy.stats import binom
 from tiers import size
 
 import plumdp as pl
+from plumdp.certifying.pipeline import prespecifying
 from plumdp.cli.results import Result
 from plumdp.data import read_whole_runs, record
 from plumdp.learning.run_ends import RunEnds
 from plumdp.model import Question
-from plumdp.model.question import as_objective
+from plumdp.model.question import as_objective, ask
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -131,7 +133,7 @@ def test_values_by_whole_runs_are_missed_as_rarely_as_said():
         log = log_of(40, seed)
         runs = read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"}), expected=20).of("A")
         counts = pl.read_log(TABLE, log, order="runs", expected=40)
-        found = pl.certify(TABLE, counts, GOAL, policy="run", prespecified=True, runs=runs, confidence=1 - error)
+        found = pl.certify(TABLE, counts, prespecifying(ask(GOAL, TABLE), "run", runs=runs), confidence=1 - error)
         missed += not found.lower <= TRUTH["run"] <= found.upper
     assert missed <= binom.ppf(0.999, n, error)
 
@@ -152,7 +154,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     runs = read_whole_runs(wrong, log, pl.LogFormat(columns={"arm": "arm"}), expected=300).of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
-    found = pl.certify(wrong, counts, GOAL, policy="run", prespecified=True, runs=runs)
+    found = pl.certify(wrong, counts, prespecifying(ask(GOAL, wrong), "run", runs=runs))
     said = (
         r"Premises rejected: whole runs alone say between 0\.59\S* and \S+, and the model says between \S+ and \S+, so "
     )
@@ -223,7 +225,7 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
     even = np.where(np.diff(PICK.graph.first_transition)[PICK.graph.choice_of_transition()] == 2, 0.5, 1.0)
     for size_of_others in (1, 1000):
         others = pl.simulate(PICK, even, size_of_others, rng=1, max_steps=1)
-        found = pl.certify(PICK, others, GOOD, policy="A", prespecified=True, runs=runs)
+        found = pl.certify(PICK, others, prespecifying(ask(GOOD, PICK), "A", runs=runs))
         assert found.status == "premises rejected"
         assert found.headline.startswith("Premises rejected: whole runs put a value above 0.1")
         assert "the model test" not in found.headline
@@ -235,7 +237,7 @@ def test_whole_runs_speak_beside_a_table_without_counts():
     log = drawn(0, np.ones(300, bool), 0.5, np.random.default_rng(1).random(300) < 0.6)
     runs = read_whole_runs(PICK, log, pl.LogFormat(columns={"arm": "arm"}), expected=300).of("A")
     none = pl.read_log(PICK, log.iloc[:0]).counts
-    found = pl.certify(PICK, none, GOOD, policy="A", prespecified=True, runs=runs)
+    found = pl.certify(PICK, none, prespecifying(ask(GOOD, PICK), "A", runs=runs))
     assert (found.status, found.lower < 0.6 < found.upper) == ("certified", True)
     assert pl.certify(PICK, none, GOOD, policy="A").status == "inconclusive"
 
@@ -281,14 +283,14 @@ def test_runs_without_a_policy_that_was_there_before_are_refused():
     log = log_of(30, 5)
     counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, pl.LogFormat(columns={"arm": "arm"}))
     with pytest.raises(pl.DataError, match="runs of a policy that was there before; say prespecified=True"):
-        pl.certify(TABLE, counts, GOAL, policy="run", runs=runs.of("A"))
+        pl.certify(TABLE, counts, replace(ask(GOAL, TABLE), runs=runs.of("A")), policy="run")
     with pytest.raises(pl.DataError, match=r'or of two arms in the order of their policies: runs\.of\("A", "B"\)'):
-        pl.certify(TABLE, counts, GOAL, policy="run", prespecified=True, runs=runs.of("A", "B"))
+        pl.certify(TABLE, counts, prespecifying(ask(GOAL, TABLE), "run", runs=runs.of("A", "B")))
     with pytest.raises(pl.DataError, match="C: choose arms of A, B"):
         runs.of("C")
     chosen = pl.certify(TABLE, counts, GOAL).policy
     with pytest.raises(pl.DataError, match="the policy comes from a certificate of"):
-        pl.certify(TABLE, counts, GOAL, policy=chosen, prespecified=True, runs=runs.of("A"))
+        pl.certify(TABLE, counts, prespecifying(ask(GOAL, TABLE), chosen, runs=runs.of("A")))
 
 
 def test_runs_do_not_show_rewards_that_are_learned():
@@ -296,7 +298,7 @@ def test_runs_do_not_show_rewards_that_are_learned():
     log = pd.DataFrame({"episode": range(20), "step": 0, "x": 0, "action": "go", "next_x": 1, "cost": 0.5})
     counts, runs = pl.read_log(model, log, order="runs"), read_whole_runs(model, log, expected=20)
     with pytest.raises(pl.DataError, match="rewards that depend on parameters are not read from a log"):
-        pl.certify(model, counts, COST, policy="go", prespecified=True, runs=runs)
+        pl.certify(model, counts, prespecifying(ask(COST, model), "go", runs=runs))
 
 
 def test_a_missing_week_shows_in_whole_runs_if_steps_are_weeks():

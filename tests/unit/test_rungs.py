@@ -1,6 +1,7 @@
 """Rungs: whole runs come first, whatever the model says, and it is blamed only if somebody vouches for the runs."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.base.vocabulary import Guarantee, Status
-from plumdp.model.question import as_objective
+from plumdp.model.question import as_objective, ask
 from plumdp.reporting.read import explain_result
 from plumdp.result.rungs import Ground, Rung, leading
 
@@ -111,7 +112,7 @@ def test_a_right_model_is_not_blamed_for_a_log_of_easy_tasks_alone():
     counts = pl.read_log(model, own[own.step > 0]).counts + pl.read_log(model, pd.concat([other, ends])).counts
     runs = pl.data.read_whole_runs(model, own)
     how = {"confidence": 0.95, "policy": "go", "prespecified": True}
-    found = pl.certify(model, counts, good, runs=runs, **how)
+    found = pl.certify(model, counts, replace(ask(good, model), runs=runs), **how)
     assert found.status == "premises rejected"
     assert "so what is assumed of the runs or of the model is wrong" in found.headline
     assert found.beside.p_value == 1

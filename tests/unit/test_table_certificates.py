@@ -68,7 +68,9 @@ def test_the_bracket_has_the_value_of_its_policy_and_is_by_bets(text):
 def test_steps_that_are_bounded_have_bets_if_they_are_counted_and_else_intervals_and_the_reason():
     """The product with a counter has the rows of the table, each tied for all steps."""
     model, _, counts = data()
-    counting, forgetting = (pl.certify(model, counts, 'Pmax=? [ F<=7 "goal" ]', memory=m) for m in (True, False))
+    counting, forgetting = (
+        pl.certify(model, counts, ask('Pmax=? [ F<=7 "goal" ]', model, memory=m)) for m in (True, False)
+    )
     assert counting.beside.gap["statistics"] > 0
     assert counting.lower > forgetting.lower
     assert "number of steps is bounded" in as_text(forgetting, in_full=True)

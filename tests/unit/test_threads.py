@@ -106,7 +106,8 @@ def test_certificates_of_case_studies_are_equal_for_any_number_of_threads(all_is
     counts = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=study.max_steps)
     found = set()
     for number in NUMBERS:
-        one = pl.certify(study.model, counts, study.objective, relaxation=relaxation, threads=number)
+        with threads.thread_limit(number):
+            one = pl.certify(study.model, counts, study.objective, relaxation=relaxation)
         found.add((one.lower, one.upper, one.policy.choice.tobytes()))
     assert len(found) == 1
 
@@ -121,7 +122,8 @@ def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(
     monkeypatch.setattr(
         pipeline, "conclude", lambda *args, **more: seen.append(threads.n_threads()) or conclude(*args, **more)
     )
-    pl.certify(study.model, counts, study.objective, threads=7)
+    monkeypatch.setenv(threads.VARIABLE, "7")
+    pl.certify(study.model, counts, study.objective)
     assert len(seen) >= 2
     assert set(seen) == {7}
 

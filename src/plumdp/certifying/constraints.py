@@ -125,7 +125,7 @@ def certify_within(
     subject_to
         Thresholds on other objectives, such as ``P<=0.1 [ F "crash" ]``.
     precision
-        As in ``certify``.
+        As in ``conclude``.
 
     Returns
     -------

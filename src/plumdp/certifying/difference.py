@@ -179,7 +179,7 @@ def difference(
     names
         What sentences call the policies.
     precision
-        As in ``certify``.
+        As in ``conclude``.
 
     Returns
     -------

@@ -132,7 +132,7 @@ def improve(
     name
         What sentences call the baseline.
     precision
-        As in ``certify``.
+        As in ``conclude``.
 
     Returns
     -------

@@ -158,7 +158,7 @@ def net_benefit(
     strategies
         Policies to compare by their names; by default those that are best somewhere in the range at the estimate.
     precision
-        As in ``certify``.
+        As in ``conclude``.
 
     Returns
     -------

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from plumdp.base.combinations import Trait, refuse
 from plumdp.base.compiled import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
-from plumdp.base.threads import one_blas_thread, thread_limit
+from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.policy_search import worst_point
@@ -70,15 +71,13 @@ def certify(
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
     prespecified: bool = False,
-    runs: WholeRuns | None = None,
-    memory: bool = True,
-    precision: float = 1e-6,
-    threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
     model_tolerance: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
+
+    It is ``learn`` and ``conclude``, which have the options that are rare.
 
     Parameters
     ----------
@@ -87,7 +86,8 @@ def certify(
     counts
         The data: what ``read_log``, ``simulate`` or ``read_counts`` returned.
     objective
-        The question, or its text (see ``parse_property``). For several, ``learn`` once and ``conclude`` each.
+        The question, or its text (see ``parse_property``); a ``Question`` may have whole runs under its policy. For
+        several, ``learn`` once and ``conclude`` each.
     relaxation
         How the adversary may vary the parameters. By default one point holds for the whole run ("coupled").
     policy
@@ -97,18 +97,6 @@ def certify(
     prespecified
         State that you chose the policy before looking at these data, or from ``counts.before_bets()`` only. Then bets
         are placed on its value, which narrows bounds, those of a table by much; the certificate repeats it.
-    runs
-        Whole runs under a pre-specified policy, as ``read_whole_runs`` returns them: what they earned bounds its value
-        as well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.
-        By giving them you state that you chose the policy before looking at any of them: if ``counts.before_bets()``
-        did, give later runs alone.
-    memory
-        Whether the policy may count steps, if the objective bounds them; False asks for one action per state. A policy
-        that you give has memory if it was found with memory.
-    precision
-        Gap between the bounds at which the solver stops.
-    threads
-        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. Results are the same.
     confidence
         Probability that all statements hold simultaneously.
     confidence_set
@@ -142,18 +130,12 @@ def certify(
     if isinstance(model, Learned):
         raise DataError("certify takes a model and counts, not Learned: write conclude(learned, objective)")
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask(objective, model, memory=_may_count(model, memory, policy))
-    question = prespecifying(question, policy, prespecified=prespecified, runs=runs)
-    with thread_limit(threads):
-        learned = learn(
-            model,
-            counts,
-            objectives=[question],
-            confidence=confidence,
-            confidence_set=confidence_set,
-            model_tolerance=model_tolerance,
-        )
-        return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
+    question = ask(objective, model, memory=_may_count(model, True, policy))
+    if policy is not None or prespecified:  # a ``Question`` may have a policy of its own, and its runs
+        question = prespecifying(question, policy, prespecified=prespecified, runs=question.runs)
+    given: Any = {"confidence_set": confidence_set, "model_tolerance": model_tolerance}
+    learned = learn(model, counts, objectives=[question], confidence=confidence, **given)
+    return conclude(learned, question, relaxation=relaxation, policy=policy)
 
 
 def prespecifying(
@@ -205,7 +187,7 @@ def compare(
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
     policy, memory, precision
-        As in ``certify``.
+        As in ``conclude``.
 
     Returns
     -------
@@ -285,8 +267,13 @@ def conclude(
         What ``learn`` returned.
     objective
         The question, or its text; a ``Question`` with a policy is about the value of that.
-    relaxation, policy, memory, precision
+    relaxation, policy
         As in ``certify``.
+    memory
+        Whether the policy may count steps, if the objective bounds them; False asks for one action per state. A policy
+        that you give has memory if it was found with memory.
+    precision
+        Gap between the bounds at which the solver stops.
 
     Returns
     -------

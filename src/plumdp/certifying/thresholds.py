@@ -105,7 +105,7 @@ def decide(
     policy
         Ask about the value of this policy alone, whatever max and min say.
     memory, precision
-        As in ``certify``.
+        As in ``conclude``.
     certificate
         That of the objective of the question, if it is there already.
 

@@ -237,7 +237,7 @@ REMOVED_OPTIONS = {  # the same for options
     "--initial": "--table initial.NAME=VALUE",
     "--metrics": "-o FILE",
     "--nature": "Pmaxmin or Pmaxmax in the property, whose second word is nature's",
-    "--no-memory": "plumdp.certify(…, memory=False) in Python",
+    "--no-memory": "plumdp.conclude(…, memory=False) in Python",
     "--plan": "--margin DEVIATION",
     "--run": "--column episode=COLUMN",
     "--step": "--column step=COLUMN",

@@ -56,7 +56,10 @@ class Question:
     forgets
         Why policies are sought that do not count steps, though these could do better.
     runs
-        Whole runs under these policies.
+        Whole runs under these policies, as ``read_whole_runs`` returns them: what they earned bounds values as well,
+        without the model's probabilities, which says most where data are few. They may be in the counts too. By giving
+        them you state that you chose the policies before looking at any of them: if ``counts.before_bets()`` did, give
+        later runs alone.
     chosen_by, practised
         Marks of the data that the policies come from.
     """

@@ -171,7 +171,7 @@ def learn_online(
     exploration
         The share of choices that are uniform.
     precision
-        As in ``certify``.
+        As in ``conclude``.
     checkpoint
         A file with which learning goes on where it stopped, with the same result if the environment repeats an episode
         exactly. One of another model, objective or option is refused; only ``episodes`` may change.

@@ -44,7 +44,7 @@ def solve(
     prepared
         What ``prepare`` returned for this objective.
     threads
-        As in ``certify``.
+        How many; by default PLUMDP_THREADS, or all cores. Results are the same.
 
     Returns
     -------
