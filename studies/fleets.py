@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 import plumdp
-from plumdp.watching.fleets import Fleet, watch_many
+from plumdp.watching.fleets import Fleet, Lists, watch_many
+from plumdp.watching.watch import AlarmRules
 
 RUNS = 20
 ASKED = 'Pmin=? [ F "scrap" ]'
@@ -154,7 +155,9 @@ def names(games: int, units: int = 200) -> None:
                 with tempfile.TemporaryDirectory() as state:
                     for n, rows in shares.items():
                         until = {name: days[:n] for name, days in parts.items()}
-                        found = watch_many(MODEL, until, level=0.1, reference=at, state=state)
+                        found = watch_many(
+                            MODEL, until, lists=Lists(level=0.1), rules=AlarmRules(reference=at), state=state
+                        )
                         rows.append(judged(found, changed))
             told = "; ".join(
                 f"night {n}: wrong {np.mean([w for w, _ in rows]):.3f}, found {np.mean([f for _, f in rows]):.2f}"
@@ -187,7 +190,7 @@ def value(games: int, units: int = 40) -> None:
             rng = np.random.default_rng(1000 * game + n_changed)
             rates = [[limit] * 10 + [0.45 if unit < n_changed else limit] * 10 for unit in range(units)]
             parts = {f"{u:03}": [runs(rng, RUNS * i, rate) for i, rate in enumerate(rates[u])] for u in range(units)}
-            found = watch_many(MODEL, parts, certificate, level=0.1, alarm="value")
+            found = watch_many(MODEL, parts, certificate, lists=Lists(level=0.1, alarm="value"))
             rows.append(judged(found, {f"{unit:03}" for unit in range(n_changed)}))
         wrong, hit = np.mean(rows, axis=0)
         print(f"value, {n_changed} of {units} change, {games} games: wrong {wrong:.3f}, found {hit:.2f}", flush=True)

@@ -12,11 +12,11 @@ from in_format import in_format
 import plumdp as pl
 from plumdp.watching import fleets
 from plumdp.watching import units as table
-from plumdp.watching.fleets import Won, e_value, watch_many
+from plumdp.watching.fleets import Lists, Won, e_value, watch_many
 from plumdp.watching.plan import Alarm, Plan, WatchState
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.units import e_bh
-from plumdp.watching.watch import watch
+from plumdp.watching.watch import AlarmRules, watch
 
 FIRST = int(COIN.graph.first_transition[0])
 
@@ -69,7 +69,7 @@ def test_a_fleet_that_did_not_change_has_no_names():
 @pytest.mark.parametrize("chosen", ["any", "unlinked"])
 def test_at_a_night_that_was_chosen_by_looking_e_values_are_others_and_the_promise_says_so(chosen):
     given = nights(28, changed=(3,), units=6, after=0.8)
-    fixed, looked = watch_many(COIN, given), watch_many(COIN, given, nights=chosen)
+    fixed, looked = watch_many(COIN, given), watch_many(COIN, given, lists=Lists(nights=chosen))
     assert [unit.name for unit in looked.named] == ["unit-03"]
     assert "may have been chosen by looking" in looked.promise
     assert ("as you stated" in looked.promise) == (chosen == "unlinked")
@@ -95,18 +95,18 @@ def still(rate, n=30, unit=0):
 
 def test_units_that_never_changed_and_are_not_as_the_reference_says_are_not_said_to_have_changed():
     given = {"as given": still(0.3), "other": still(0.6, unit=1)}
-    found = watch_many(COIN, given, reference={"p": 0.3})
+    found = watch_many(COIN, given, rules=AlarmRules(reference={"p": 0.3}))
     assert found.sentence == "1 of 2 units differs from the reference."
     assert "a name is wrong if the unit is as the reference says" in found.promise
     assert found.named[0].words == "p is about 0.588, not 0.3 (estimates)"
-    one = watch(COIN, given["other"], reference={"p": 0.3})
+    one = watch(COIN, given["other"], rules=AlarmRules(reference={"p": 0.3}))
     assert one.sentence == f"ALARM: the process differs from the reference ({one.alarms[0].part})."
     certificate = pl.certify(COIN, thrown(np.random.default_rng(9), 0.3, 400), 'P=? [ F "heads" ]')
     found = watch_many(COIN, given, certificate)
     assert found.sentence == "1 of 2 units is not as the certificate says."
     assert "a name is wrong if the unit is as the certificate says" in found.promise
     later = {"unit": still(0.3, 20) + still(0.6, 10, unit=1)}
-    (unit,) = watch_many(COIN, later, reference={"p": 0.3}).named
+    (unit,) = watch_many(COIN, later, rules=AlarmRules(reference={"p": 0.3})).named
     assert "from about part 21 on, not 0.3" in unit.words
     assert "a name is wrong if the unit has not changed" in watch_many(COIN, given).promise
 
@@ -148,7 +148,7 @@ def test_a_job_that_was_killed_in_the_middle_and_starts_again_finds_the_same(tmp
         n += 1
         if n == 5:
             raise KeyboardInterrupt
-        return watch(*args, **in_format(**options))
+        return watch(*args, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(fleets, "watch", killed)
@@ -206,7 +206,7 @@ def test_several_processes_find_the_same(monkeypatch):
 
 def test_one_reference_for_all_units_finds_changes_sooner():
     given = nights(23, changed=(3,), units=6)
-    learned, known = (watch_many(COIN, given, reference=each) for each in (None, {"p": 0.3}))
+    learned, known = (watch_many(COIN, given, rules=AlarmRules(reference=each)) for each in (None, {"p": 0.3}))
     assert known.named
     assert known.units[3].e_value > learned.units[3].e_value
 

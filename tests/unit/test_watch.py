@@ -13,6 +13,7 @@ from row_models import listed, row_model
 import plumdp as pl
 from plumdp.watching.plan import WatchState
 from plumdp.watching.stream import contexts_of, find_gap, named_files
+from plumdp.watching.watch import AlarmRules
 
 (fault,) = pl.parameters("fault")
 
@@ -27,6 +28,7 @@ def press(state):
 LABELS = {"good": lambda state: state.part == "good"}
 MODEL = pl.explore(press, {"part": "raw"}, space=pl.ParameterSpace.unit("fault"), labels=LABELS)
 GOOD = 'Pmax=? [ F "good" ]'
+ROWS = AlarmRules(value=False)
 FAST = {"raw": "fast"}
 
 
@@ -71,7 +73,10 @@ def test_what_did_not_change_gives_no_alarm():
 
 @pytest.mark.night
 def test_a_known_reference_is_faster_than_one_that_is_learned():
-    both = [pl.watch(MODEL, days(30, change=8), reference=each).alarms[:1] for each in (None, {"fault": 0.1})]
+    both = [
+        pl.watch(MODEL, days(30, change=8), rules=AlarmRules(reference=each)).alarms[:1]
+        for each in (None, {"fault": 0.1})
+    ]
     assert both[1]
     assert not both[0] or both[1][0].part <= both[0][0].part
 
@@ -85,8 +90,8 @@ def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
         for name, source, options in (
             ("learned", days(2), {}),
             ("known", days(2), {"reference": {"fault": 0.1}}),
-            ("both, learned", tmp_path, {"certificate": certificate, "reference": "learned"}),
-            ("both, certified", tmp_path, {"certificate": certificate}),
+            ("both, learned", tmp_path, {"question": certificate, "reference": "learned"}),
+            ("both, certified", tmp_path, {"question": certificate}),
         )
     }
     assert limits["learned"] == {"rows": 2000}
@@ -99,7 +104,7 @@ def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
 def test_a_value_that_no_longer_holds_is_told_by_runs_alone(tmp_path):
     fast = logs(tmp_path, [0.1] * 4 + [0.4] * 8)
     certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
-    found = pl.watch(MODEL, tmp_path, certificate=certificate, reference="learned")
+    found = pl.watch(MODEL, tmp_path, certificate, rules=AlarmRules(reference="learned"))
     alarm = next(alarm for alarm in found.alarms if alarm.kind == "value")
     assert "2024-05-05" <= alarm.part <= "2024-05-07"
     assert re.match(r"mean return of a run about 0\.[567]\d* from about 2024-05-0[4-6] on", alarm.words)
@@ -111,7 +116,7 @@ def test_frames_are_parts_like_files(tmp_path):
     certificate = pl.certify(MODEL, day(0, 0.1, n=3000, policy=policy), GOOD, policy=policy)
     files = {file.stem: file for file in sorted(tmp_path.iterdir())}
     by_file, by_frame = (
-        pl.watch(MODEL, parts, certificate=certificate)
+        pl.watch(MODEL, parts, certificate)
         for parts in (files, {name: pandas.read_csv(file) for name, file in files.items()})
     )
     assert by_frame.alarms == by_file.alarms != ()
@@ -124,7 +129,7 @@ def test_frames_are_parts_like_files(tmp_path):
 def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):
     fast = logs(tmp_path, [0.1] * 3 + [0.01] * 8)
     certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
-    found = pl.watch(MODEL, tmp_path, certificate=certificate)
+    found = pl.watch(MODEL, tmp_path, certificate)
     assert not [alarm for alarm in found.alarms if alarm.kind == "value"]
 
 
@@ -134,10 +139,10 @@ def test_a_certificate_from_the_data_that_are_watched_is_refused(tmp_path):
     fast = logs(tmp_path, [0.1] * 5)
     files = sorted(map(str, tmp_path.iterdir()))
     first = pl.certify(MODEL, both(files[:2]), GOOD, policy=fast)
-    assert pl.watch(MODEL, tmp_path, certificate=first).n_parts == 3
+    assert pl.watch(MODEL, tmp_path, first).n_parts == 3
     late = pl.certify(MODEL, both(files[3:]), GOOD, policy=fast)
     with pytest.raises(pl.DataError, match="older than what is watched"):
-        pl.watch(MODEL, tmp_path, certificate=late)
+        pl.watch(MODEL, tmp_path, late)
 
 
 @pytest.mark.slow
@@ -150,7 +155,7 @@ def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_p
         pl.write_counts(pl.read_log(MODEL, file), counted / f"{file.stem}.parquet")
     certificate = pl.certify(MODEL, both(map(str, files[2:])), GOOD, policy=fast)
     with pytest.raises(pl.DataError, match="the certificate was made from 2024-05-03"):
-        pl.watch(MODEL, counted, certificate=certificate)
+        pl.watch(MODEL, counted, certificate)
     assert any("was made before the data that are watched" in each for each in _assumed(certificate, counted / "..", 2))
 
 
@@ -161,13 +166,13 @@ def test_frames_are_not_watched_against_a_certificate_that_they_made():
     frames = [runs[runs.episode // 40 == number] for number in range(6)]
     counts = [pl.read_log(MODEL, frame).counts for frame in frames]
     early, late = (pl.certify(MODEL, sum(some[1:], some[0]), GOOD) for some in (counts[:2], counts[3:]))
-    found = pl.watch(MODEL, frames, certificate=early, value=False)
+    found = pl.watch(MODEL, frames, early, rules=ROWS)
     assert (found.state.n_before, found.n_parts) == (2, 4)
     for parts in (frames, counts):
         with pytest.raises(pl.DataError, match=r"was made from part 4: .*; if these are other runs that look alike"):
-            pl.watch(MODEL, parts, certificate=late, value=False)
+            pl.watch(MODEL, parts, late, rules=ROWS)
     named = [frame.assign(episode=frame.episode + 1000 * number) for number, frame in enumerate(frames)]
-    assert pl.watch(MODEL, named, certificate=late, value=False).n_parts == 6  # other runs that look alike
+    assert pl.watch(MODEL, named, late, rules=ROWS).n_parts == 6  # other runs that look alike
 
 
 def ready_made(folder, n, goods=(9,)):
@@ -183,19 +188,19 @@ def test_a_certificate_from_ready_made_counts_that_are_watched_is_not_compared_w
     """A later day with the same numbers may be another day, and is watched."""
     files = ready_made(tmp_path, 6, goods=(9, 8, 7))
     certificate = pl.certify(MODEL, both(files[:2]), GOOD, policy=FAST)
-    found = pl.watch(MODEL, tmp_path, certificate=certificate, value=False)
+    found = pl.watch(MODEL, tmp_path, certificate, rules=ROWS)
     assert (found.state.n_before, found.n_parts) == (2, 4)
 
 
 def test_the_data_of_a_certificate_from_many_files_are_left_out(tmp_path):
     files = ready_made(tmp_path, 103, goods=range(5, 200))
     certificate = pl.certify(MODEL, pl.read_log(MODEL, files[:101]), GOOD, policy=FAST)
-    found = pl.watch(MODEL, files, certificate=certificate, value=False)
+    found = pl.watch(MODEL, files, certificate, rules=ROWS)
     assert (found.state.n_before, found.n_parts) == (101, 2)
 
 
 def _assumed(certificate, folder, n):
-    return pl.watch(MODEL, sorted(map(str, folder.glob("*.csv")))[:n], certificate=certificate).assumptions
+    return pl.watch(MODEL, sorted(map(str, folder.glob("*.csv")))[:n], certificate).assumptions
 
 
 def test_two_files_of_one_day_are_refused(tmp_path):
@@ -277,7 +282,7 @@ def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
     kept(tmp_path, days(3))
     file = tmp_path / "press.watch"
     with pytest.raises(pl.DataError, match="with other options"):
-        kept(tmp_path, days(3), quiet=500)
+        kept(tmp_path, days(3), rules=AlarmRules(quiet=500))
     text = file.read_text("utf-8")
     for wrong in (text.replace('"n":3', '"n":2'), text[: len(text) // 2], "", "\ufffe\0"):
         file.write_text(wrong, encoding="utf-16" if "\0" in wrong else "utf-8")
@@ -315,10 +320,10 @@ def test_a_part_that_comes_late_is_never_closed_over(tmp_path):
 def test_gaps_that_somebody_vouches_for_are_an_assumption_and_late_parts_then_stop_the_watch(tmp_path):
     all_days = days(6)
     without = {name: counts for name, counts in all_days.items() if name != "2024-05-03"}
-    found, _ = kept(tmp_path, without, gaps="unrelated")
+    found, _ = kept(tmp_path, without, rules=AlarmRules(gaps="unrelated"))
     assert found.n_parts == 5
     assert any("have nothing to do with the outcomes in them (as you stated)" in each for each in found.assumptions)
-    found, _ = kept(tmp_path, all_days, gaps="unrelated")
+    found, _ = kept(tmp_path, all_days, rules=AlarmRules(gaps="unrelated"))
     assert (found.status, found.n_parts) == ("gap", 5)
     assert "one came late" in found.gap
 
@@ -369,7 +374,7 @@ def test_a_day_without_runs_is_a_part_for_the_value_as_well(tmp_path):
     for number in (1, 3):
         (tmp_path / f"2024-05-0{number}.csv").write_text(empty, encoding="utf-8")
     certificate = pl.certify(MODEL, day(1, 0.1, 2000), GOOD, policy=fast)
-    found = pl.watch(MODEL, tmp_path, certificate=certificate)
+    found = pl.watch(MODEL, tmp_path, certificate)
     assert (found.status, found.n_parts, set(found.evidence)) == ("quiet", 3, {"rows", "value"})
 
 

@@ -39,8 +39,7 @@ def watch(given: Options) -> int:
     found = plumdp.watch(
         model,
         _parts(given, given.data),
-        question,
-        certificate,
+        question if certificate is None else certificate,
         acknowledge=given.acknowledge,
         confidence=given.confidence,
         **_how_watched(given),
@@ -85,15 +84,16 @@ def _how_watched(given: Options) -> dict[str, Any]:
 
     What a file of defaults says for all commands of runs that were censored is not about parts that are missing.
     """
-    return {
-        "format": format_of(given),
-        "quiet": given.quiet,
-        "state": given.checkpoint,
-        "reference": {name: float(value) for name, value in given.at.items()} or None,
-        "gaps": None if is_shared("censoring") or given.censoring is None else "unrelated",
-        "return_range": given.range,
-        "on_unmatched": "report" if given.keep_going else "error",
-    }
+    from plumdp.watching.watch import AlarmRules
+
+    rules = AlarmRules(
+        quiet=given.quiet,
+        reference={name: float(value) for name, value in given.at.items()} or None,
+        gaps=None if is_shared("censoring") or given.censoring is None else "unrelated",
+        return_range=given.range,
+    )
+    how = {"on_unmatched": "report" if given.keep_going else "error"}
+    return how | {"rules": rules, "state": given.checkpoint, "format": format_of(given)}
 
 
 def _fleet(given: Options) -> int:

@@ -9,7 +9,7 @@ which e-values there are, and docs/proofs/watching.md proves them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, log, sqrt
 from pathlib import Path
@@ -22,7 +22,6 @@ from plumdp.base.vocabulary import Assumption
 from plumdp.data.duckdb_tables import is_data
 from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.open_logs import is_paths
-from plumdp.data.returns import Range
 from plumdp.data.snapshots import format_of
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import number_of, one_line
@@ -31,7 +30,7 @@ from plumdp.result.printing import percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.plan import DIFFERS, Compared, Kind, WatchState, change_in, weight_of_start
 from plumdp.watching.units import FAILED, Map, e_bh, each_unit
-from plumdp.watching.watch import Watch, reference_of, watch
+from plumdp.watching.watch import USUAL, AlarmRules, Watch, reference_of, watch
 
 Nights: TypeAlias = Literal["fixed", "any", "unlinked"]
 """Which nights lists are for: nights fixed beforehand; any, also chosen by looking; or any, if the rows of each unit
@@ -171,19 +170,48 @@ def won_by(state: WatchState, alarm: Kind) -> Won:
     return Won(log_test, state.beginnings(alarm))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lists:
+    """Which lists of units are made.
+
+    Parameters
+    ----------
+    level
+        The share of wrong names, on average over such lists.
+    alarm
+        Whether units are named whose rows have changed, or whose runs do not reach the certified value.
+    nights
+        "fixed" if the nights of lists were fixed beforehand, such as every night, each by itself. "any" if one looked
+        first; "unlinked" if one looked, but the rows of each unit have their probabilities given the past of all units.
+    """
+
+    level: float = 0.05
+    alarm: Kind = "rows"
+    nights: Nights = "fixed"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise DataError(Option("level", self.level), ": give the share of wrong names, such as 0.05")
+        if self.nights not in _NIGHTS:
+            raise DataError(Option("nights", self.nights), f": choose one of {', '.join(_NIGHTS)}")
+        if self.alarm not in get_args(Kind):
+            raise DataError(Option("alarm", self.alarm), ": choose 'rows' or 'value'")
+        if self.alarm == "value" and self.nights != "fixed":
+            raise DataError(Option("alarm", self.alarm), ": give a certificate, and fix the nights beforehand")
+
+
+FIXED = Lists()
+"""Lists of units whose rows have changed, for nights that were fixed beforehand."""
+
+
 def watch_many(
     model: ParametricMDP,
     units: str | Path | Mapping[str, Any],
     certificate: Certificate | None = None,
     *,
-    level: float = 0.05,
-    alarm: Kind = "rows",
-    nights: Nights = "fixed",
-    quiet: float = 1000,
+    lists: Lists = FIXED,
+    rules: AlarmRules = USUAL,
     state: str | Path | None = None,
-    reference: Literal["learned", "certified"] | Mapping[str, float] | None = None,
-    gaps: Literal["unrelated"] | None = None,
-    return_range: Range | None = None,
     format: LogFormat = AS_NAMED,
     on_unmatched: Literal["error", "report"] = "error",
     map: Map | None = None,
@@ -194,15 +222,12 @@ def watch_many(
     ----------
     units
         A folder with a folder of parts for each unit; or parts, as ``watch`` takes them, by the names of units.
-    certificate, quiet, reference, gaps, return_range, format, on_unmatched
+    certificate
+        A certificate from earlier data, as in ``watch``.
+    lists
+        Which units are named, for which nights, and how often wrongly.
+    rules, format, on_unmatched
         As in ``watch``, the same for all units.
-    level
-        The share of wrong names, on average over such lists.
-    alarm
-        Whether units are named whose rows have changed, or whose runs do not reach the certified value.
-    nights
-        "fixed" if the nights of lists were fixed beforehand, such as every night, each by itself. "any" if one looked
-        first; "unlinked" if one looked, but the rows of each unit have their probabilities given the past of all units.
     state
         A folder with a file for each unit, which ``plumdp watch`` reads and acknowledges, too.
     map
@@ -220,40 +245,26 @@ def watch_many(
     ('1 of 2 units has changed.', ['right'])
     """
     require_model("watch_many", model)
-    _check(level, alarm, nights, certificate)
+    if lists.alarm == "value" and certificate is None:
+        raise DataError(Option("alarm", lists.alarm), ": give a certificate, and fix the nights beforehand")
     given, folder = _units(units), None if state is None else Path(state)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     own = partial(
         watch,
         model,
-        certificate=certificate,
-        quiet=quiet,
-        reference=reference,
-        value=alarm == "value",
-        gaps=gaps,
-        return_range=return_range,
+        question=certificate,
+        rules=replace(rules, value=lists.alarm == "value"),
         format=format,
         on_unmatched=on_unmatched,
     )
-    work = partial(_watched, own, folder, alarm, nights)
-    compared = reference_of(model, certificate, reference)[0]
+    work = partial(_watched, own, folder, lists)
+    compared = reference_of(model, certificate, rules.reference)[0]
     done = [each for batch in each_unit(work, sorted(given.items()), map) for each in batch]
     assuming = dict.fromkeys(each for _, some in done for each in some)
-    if nights == "fixed" and len({unit.last for unit, _ in done if unit.last}) > 1:
+    if lists.nights == "fixed" and len({unit.last for unit, _ in done if unit.last}) > 1:
         assuming[_STOPPED] = None
-    return Fleet(tuple(unit for unit, _ in done), level, alarm, nights, tuple(assuming), compared)
-
-
-def _check(level: float, alarm: Kind, nights: Nights, certificate: Certificate | None) -> None:
-    if not 0 < level < 1:
-        raise DataError(Option("level", level), ": give the share of wrong names, such as 0.05")
-    if nights not in _NIGHTS:
-        raise DataError(Option("nights", nights), f": choose one of {', '.join(_NIGHTS)}")
-    if alarm not in get_args(Kind):
-        raise DataError(Option("alarm", alarm), ": choose 'rows' or 'value'")
-    if alarm == "value" and (certificate is None or nights != "fixed"):
-        raise DataError(Option("alarm", alarm), ": give a certificate, and fix the nights beforehand")
+    return Fleet(tuple(unit for unit, _ in done), lists.level, lists.alarm, lists.nights, tuple(assuming), compared)
 
 
 def is_fleet(data: Sequence[str]) -> bool:
@@ -278,7 +289,7 @@ def _units(units: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _watched(
-    own: Callable[..., Watch], folder: Path | None, alarm: Kind, nights: Nights, units: Sequence[tuple[str, Any]]
+    own: Callable[..., Watch], folder: Path | None, lists: Lists, units: Sequence[tuple[str, Any]]
 ) -> list[tuple[Unit, tuple[str, ...]]]:
     """Return some units, and what their watches assume; one that cannot be watched stops no other."""
     done: list[tuple[Unit, tuple[str, ...]]] = []
@@ -288,9 +299,9 @@ def _watched(
         except DataError as error:
             done.append((Unit(name, FAILED, words=str(error)), ()))
             continue
-        won = won_by(found.state, alarm)
+        won = won_by(found.state, lists.alarm)
         about = found.status, found.n_parts, found.state.last
-        unit = Unit(name, *about, _words(found, won, alarm), won, e_value(won, nights))
+        unit = Unit(name, *about, _words(found, won, lists.alarm), won, e_value(won, lists.nights))
         done.append((unit, (*found.assumptions, _OWN) if won.cycle > 1 else found.assumptions))
     return done
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from math import exp, inf, nextafter
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,9 @@ from plumdp.watching.certified import certified_question, claimed_shares
 from plumdp.watching.plan import Alarm, Compared, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
 from plumdp.watching.stream import Stream, contexts_of, find_gap, named_files, place_of
+
+Reference: TypeAlias = Literal["learned", "certified"] | Mapping[str, float] | None
+"""What rows are compared with; by default the parameters of a certificate, if there is one."""
 
 _ALONE = "each night holds by itself with this confidence"
 
@@ -96,7 +99,7 @@ _MISSING = Assumption(
     "parts that are missing have nothing to do with the outcomes in them (as you stated)",
     brief="parts are missing regardless of outcomes",
 )
-_UNNAMED = "no part is missing: the names of parts have no dates or numbers that would show it"
+_UNNAMED = Assumption("no part is missing: the names of parts have no dates or numbers that would show it")
 _ALIKE = Assumption(
     "rows that the model says are alike have the same probabilities: if not, visits that move look like a change",
     Group.MODEL,
@@ -323,20 +326,54 @@ def _in_words(value: float) -> str:
     return plain_number(value, -1, is_probability=False) if value >= 0.01 else "below 0.01"
 
 
+@dataclass(frozen=True, kw_only=True)
+class AlarmRules:
+    """When a watch gives alarms.
+
+    Parameters
+    ----------
+    quiet
+        False alarms of all kinds together are at most one in so many parts, on average.
+    reference
+        What rows are compared with: "learned" from the parts before, "certified", or values of all parameters.
+    value
+        False does not watch the value: for parts that do not show whole runs under the certified policy, as logs that
+        are read with ``steps`` never do.
+    gaps
+        "unrelated" vouches that missing parts have nothing to do with their outcomes. Without, a watch stops there.
+    return_range
+        Two numbers between which the returns of all runs lie, chosen before looking at them.
+    """
+
+    quiet: float = 1000
+    reference: Reference = None
+    value: bool = True
+    gaps: Literal["unrelated"] | None = None
+    return_range: Range | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.quiet, Real) or not 1 <= self.quiet < inf:
+            raise DataError(Option("quiet", self.quiet), ": give a number of parts, at least 1")
+        if self.gaps not in (None, "unrelated"):
+            raise DataError(Option("gaps", self.gaps), ": choose 'unrelated', or leave it out")
+        if not isinstance(self.reference, Mapping) and self.reference not in (None, "learned", "certified"):
+            said = ": choose 'learned' or 'certified', or give all parameters"
+            raise DataError(Option("reference", self.reference), said)
+
+
+USUAL = AlarmRules()
+"""The alarms that are given if nothing is said."""
+
+
 @working("watching")
 def watch(
     model: ParametricMDP,
     parts: Any,
-    question: Asked | None = None,
-    certificate: Certificate | None = None,
+    question: Asked | Certificate | None = None,
     *,
-    quiet: float = 1000,
+    rules: AlarmRules = USUAL,
     state: str | Path | None = None,
-    reference: Literal["learned", "certified"] | Mapping[str, float] | None = None,
-    value: bool = True,
     acknowledge: bool = False,
-    gaps: Literal["unrelated"] | None = None,
-    return_range: Range | None = None,
     confidence: float = 0.999,
     format: LogFormat = AS_NAMED,
     on_unmatched: Literal["error", "report"] = "error",
@@ -351,25 +388,14 @@ def watch(
         Days, or other parts, in their order: a folder or pattern of logs or files of counts; or a list of files, data
         frames and counts, or these by name.
     question
-        What certificates about now are to answer, if there is no certificate.
-    certificate
-        A certificate from earlier data. Then an alarm is given, too, when runs show that its value no longer holds, and
-        rows are compared with its parameters.
-    quiet
-        False alarms of all kinds together are at most one in so many parts, on average.
+        What certificates about now are to answer; or a certificate from earlier data, and then an alarm is given, too,
+        when runs show that its value no longer holds, and rows are compared with its parameters.
+    rules
+        How rare false alarms are, and what parts are compared with.
     state
         A file that keeps what is known of the parts so far, so that none is read twice. It is made anew if it is gone.
-    reference
-        What rows are compared with: "learned" from the parts before, "certified", or values of all parameters.
-    value
-        False does not watch the value: for parts that do not show whole runs under the certified policy, as logs that
-        are read with ``steps`` never do.
     acknowledge
         Take note of open alarms: watching begins anew with the next part.
-    gaps
-        "unrelated" vouches that missing parts have nothing to do with their outcomes. Without, a watch stops there.
-    return_range
-        Two numbers between which the returns of all runs lie, chosen before looking at them.
     confidence
         Of certificates about now.
     format, on_unmatched
@@ -396,18 +422,13 @@ def watch(
     require_model("watch", model)
     refuse({Trait.EVERY_STEP, *model.traits}, "watch")
     error_of(confidence)
-    if not isinstance(quiet, Real) or not 1 <= quiet < inf:
-        raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")
-    if gaps not in (None, "unrelated"):
-        raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
-    if not isinstance(reference, Mapping) and reference not in (None, "learned", "certified"):
-        raise DataError(Option("reference", reference), ": choose 'learned' or 'certified', or give all parameters")
+    certificate, asked = (question, None) if isinstance(question, Certificate) else (None, question)
     if acknowledge and state is None:
         raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
     given = [*_given(model, parts, format, on_unmatched)]
-    has_runs = value and certificate is not None and bool(given) and given[0].is_log and format.steps is None
-    returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
-    plan = _plan(model, certificate, quiet, reference, returns, format.known)
+    has_runs = rules.value and certificate is not None and bool(given) and given[0].is_log and format.steps is None
+    returns = None if certificate is None or not has_runs else _range(model, certificate, rules.return_range)
+    plan = _plan(model, certificate, rules, returns, format.known)
     file, files = None if state is None else Path(state), _files_of(certificate)
     used = set() if certificate is None else marks_in(certificate.rests_on.provenance.get("parts", ""))
     used |= {part_of_file(each).mark for each in files}
@@ -422,7 +443,7 @@ def watch(
     if acknowledge:
         so_far = so_far.acknowledge()
     names, assuming = [part.name for part in given], dict.fromkeys([_FILED, _CUT, _ARRIVES, _ALIKE])
-    if gaps == "unrelated":
+    if rules.gaps == "unrelated":
         assuming[_MISSING] = None
     elif not gap:
         found = find_gap(names)
@@ -441,7 +462,7 @@ def watch(
             break
         losses = None
         if certificate is not None and returns is not None and plan.limit is not None:
-            losses = _losses(model, certificate, part, return_range)
+            losses = _losses(model, certificate, part, rules.return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
         rests_on = assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ())
         so_far = so_far.add(
@@ -459,7 +480,7 @@ def watch(
     assuming |= dict.fromkeys([_OLDER] if certificate is not None else [])
     assuming |= dict.fromkeys([_POLICY] if plan.limit is not None else [])
     said = _promise(plan, certificate), gap, tuple(dict.fromkeys((*assuming, *so_far.assuming)))
-    return Watch(model, so_far, question, certificate, confidence, *said)
+    return Watch(model, so_far, asked, certificate, confidence, *said)
 
 
 def _promise(plan: Plan, certificate: Certificate | None) -> str:
@@ -475,13 +496,12 @@ def _promise(plan: Plan, certificate: Certificate | None) -> str:
 def _plan(
     model: ParametricMDP,
     certificate: Certificate | None,
-    quiet: float,
-    reference: Literal["learned", "certified"] | Mapping[str, float] | None,
+    rules: AlarmRules,
     returns: Range | None,
     known: Sequence[str],
 ) -> Plan:
     """Return what is watched: rows against a reference, and the value if runs show it."""
-    rows, (compared, box) = watched_rows(model), reference_of(model, certificate, reference)
+    rows, (compared, box) = watched_rows(model), reference_of(model, certificate, rules.reference)
     within = None if box is None else ranges_in_box(model, box)
     limit, ends = None, (1.0, 0.0)
     if certificate is not None and returns is not None:
@@ -490,15 +510,15 @@ def _plan(
         limit, ends = (nextafter(1 - lower, 2.0), returns[::-1]) if is_max else (upper, returns)
         limit = limit if 0 < limit < 1 else None  # else no mean loss contradicts the certificate
     made = None if certificate is None else fingerprint_of(certificate)
-    about = [model.counted.fingerprint, quiet, box, limit, made, *known]
+    about = [model.counted.fingerprint, rules.quiet, box, limit, made, *known]
     tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
-    return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)), compared)
+    return Plan(rows, rules.quiet, within, limit, ends, tied, n_learned, chained("", repr(about)), compared)
 
 
 def reference_of(
     model: ParametricMDP,
     certificate: Certificate | None,
-    reference: Literal["learned", "certified"] | Mapping[str, float] | None,
+    reference: Reference,
 ) -> tuple[Compared, Mapping[str, tuple[float, float]] | None]:
     """Return what rows are compared with: by which words, and bounds on all parameters, if they are known."""
     if isinstance(reference, Mapping):
