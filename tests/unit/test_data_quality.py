@@ -31,11 +31,11 @@ def throws(*after, **options):
 REJECTIONS = {
     "impossible transition": (
         lambda: log_of([0, 1], ["go", "stay"], [1, 2]),
-        "impossible transition: 1 row; (x=1) 'stay' → (x=2) (1×); the model has no such edge, so it may be wrong",
+        "impossible transition: 1 row; (x=1) 'stay' → (x=2) (1×); the model lacks it: add it, or correct the log",
     ),
     "an action that the state does not have": (
         lambda: log_of([0, 1], ["go", "go"], [1, 1]),
-        "impossible transition: 1 row; (x=1) 'go' → (x=1) (1×); the model has no such edge, so it may be wrong",
+        "impossible transition: 1 row; (x=1) 'go' → (x=1) (1×); the model lacks it: add it, or correct the log",
     ),
     "unknown next state": (
         lambda: throws(1, 2, 7, 7),

@@ -138,4 +138,4 @@ def test_an_impossible_step_in_an_uneven_log_may_be_a_missing_row():
     claim = pl.certify(part, read_log(part, log, **in_format(**ANYHOW)), "Pmax=? [ F worn=2 ]").claim
     (reason,) = (rung.reason for rung in claim.rungs if rung.ground == "rows")
     said = "or rows between two steps are missing, as 10 % of the intervals are about twice the usual 1 day"
-    assert reason.endswith(f"the model has no such edge, so it may be wrong; {said}")
+    assert reason.endswith(f"the model lacks it: add it, or correct the log; {said}")

@@ -138,7 +138,7 @@ def read_log(
     >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
     >>> print(read_log(case_study("glider:11,9").model, frame, on_unmatched="report"))
     2 log rows: 1 matched, 1 rejected
-      impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
+      impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model lacks it: add it, or correct the log
     """
     return Reading(**locals()).read()
 

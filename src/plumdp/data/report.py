@@ -49,7 +49,7 @@ NAMED = 3  # offenders of each kind
 _NO_REPORT = "the report of what became of the rows of the log is not one: count the log again"
 SINGLE_ROWS = "each run has one row, and a step ends in the next row: give all files of these runs to one count"
 _REMARKS: dict[Kind, str] = {
-    "impossible transition": "the model has no such edge, so it may be wrong",
+    "impossible transition": "the model lacks it: add it, or correct the log",
     "no episode or step": "steps are numbers, or dates and times such as 2024-01-31 07:00:00",
 }
 

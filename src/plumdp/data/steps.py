@@ -48,7 +48,7 @@ HASHES = ("hash of own", "hash of state", "hash of after")  # of what rows of co
 COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
 KEYS, _PASTS = "short_keys", "pasts"  # tables with a short key of each row, as they lie, and by run and step
 PLACED = f"(SELECT rowid, * FROM {KEYS} WHERE run IS NOT NULL AND isfinite(step))"
-CARRIED = "carried_rows"  # the table with the last rows of runs that go on from earlier files
+CARRIED = "carried_rows"  # the table with the ends of runs that go on from earlier files
 CARRIED_RUN = "plumdp_carried_run"  # their column that names these runs
 _ROWS, _NUMBER = "kept_rows", "number_of_row"  # the table of rows that were kept; the number of a row, from 1
 _WHOLE = ("BIGINT", "INTEGER")
@@ -131,7 +131,7 @@ class LogTable:
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {FIRST_RUNS} AS {first_runs_sql(self.part, table)}")
 
     def after(self, state: str) -> LogTable:
-        """Return the log after the last rows of runs that went on at the end of earlier ones, which a file has."""
+        """Return the log after the ends of runs that went on at the end of earlier ones, which a file has."""
         rows = f"SELECT unnest(row), number AS {quoted(CARRIED_RUN)} FROM read_parquet({literal(state)})"
         typed = f"SELECT * FROM (SELECT * FROM {self.table} LIMIT 0) UNION ALL BY NAME {rows} WHERE kind = 'open'"
         self.run(CARRIED, typed)

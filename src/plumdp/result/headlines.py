@@ -39,7 +39,9 @@ def answer_headline(claim: Claim, answer: Mapping[str, Any]) -> str:
 
     sides = ("least", "most") if is_max else ("most", "least")
     own = (claim.lower, -1), (claim.upper, 1)
-    reached, other = (f"at {side} {at(*end)}" for side, end in zip(sides, own if is_max else own[::-1], strict=True))
+    ends = own if is_max else own[::-1]
+    is_one = at(*own[0]) == at(*own[1])  # such as 0 %, or a value that is known
+    reached, other = (at(*end) if is_one else f"at {side} {at(*end)}" for side, end in zip(sides, ends, strict=True))
     is_all, more = verdict == Verdict.INCONCLUSIVE, ""
     if answer["about"] == "recommended":
         limit = at(python_value(answer["limit"]), 1 if is_max else -1) if answer["limit"] is not None else ""
