@@ -5,6 +5,7 @@ of them, and a page that is written here, for what is not about any page.
 """
 
 import html
+import json
 import os
 import re
 import shutil
@@ -110,6 +111,21 @@ def test_dead_links_are_found(tmp_path):
         '<a href="a.html#x"><a href="a.html#y"><img src="https://x.org/y.png">', encoding="utf-8"
     )
     assert dead_links(tmp_path) == {"a.html: b.html", "c.html: a.html#y"}
+
+
+SOUGHT = (
+    *("confidence interval", "off-policy evaluation", "pass^k", "survival", "mean first passage time"),
+    *("time in state", "importance sampling"),
+)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("words", SOUGHT)
+def test_the_search_of_the_site_finds_what_people_look_for(words, site):
+    """The index has a heading with these words, which is among the first that are found."""
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    titles = json.loads(index[index.index("{") : index.rindex("}") + 1])["alltitles"]
+    assert any(words in title.lower() for title in titles)
 
 
 @pytest.mark.night
