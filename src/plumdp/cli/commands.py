@@ -94,7 +94,7 @@ COMMANDS = {
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
         {
             "since": "Certify what holds if nothing has changed since a run or row, such as 'run 545', which you may "
-            "choose by looking, as after data that contradict the model because it changed. The log needs an --order.",
+            "choose by looking, as after data that reject the model because it changed. The log needs an --order.",
         },
     ),
     "check-model": Command(
