@@ -1,11 +1,15 @@
 """The same log in every frame: DuckDB counts as a slow recount does, Spark as DuckDB does, and so does printed SQL."""
 
+import io
 import math
 import os
 import re
 import shutil
+import subprocess
+import tempfile
 import warnings
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 
@@ -14,6 +18,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pyarrow
+import pyarrow.csv
 import pytest
 import sqlglot
 from in_format import in_format
@@ -35,7 +40,7 @@ pytestmark = pytest.mark.slow
 
 FORMS = ("transitions", "trajectories")
 ORDERS = ({"order": "runs"}, {"sampling": "trajectories"})
-DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
+DIALECTS = ("bigquery", "snowflake", "databricks", "redshift", "spark", "trino", "postgres", "duckdb")
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 60)
 ANYHOW = {"on_unmatched": "report", "censoring": "unrelated"}
 PLACES = {"episode": "episode", "step": "step"}  # columns of a table that a query cannot look at
@@ -239,6 +244,60 @@ def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, sp
         for n, moment in zip((4, 16, 64, 256), counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Run queries of a table ``log`` in a PostgreSQL of this machine, which does not run as root."""
+    if not all(map(shutil.which, ("initdb", "pg_ctl", "psql", "setpriv"))):
+        pytest.skip("there is no PostgreSQL")
+    folder = tempfile.mkdtemp(prefix="pg")
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    if user:
+        os.chown(folder, 65534, 65534)
+    run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+    run([*user, "initdb", "-D", f"{folder}/data", "-U", "tests", "-A", "trust"])
+    server = f"-k {folder} -c listen_addresses="
+    run([*user, "pg_ctl", "-D", f"{folder}/data", "-o", server, "-l", f"{folder}/log", "-w", "start"])
+
+    def ask(log, query):
+        kinds = {"int64": "BIGINT", "bool": "BOOLEAN", "string": "TEXT"}
+        columns = ", ".join(f'"{field.name}" {kinds[str(field.type)]}' for field in log.schema)
+        pyarrow.csv.write_csv(log, f"{folder}/log.csv")
+        setup = f"DROP TABLE IF EXISTS log; CREATE TABLE log ({columns});"
+        copy = f"\\copy log FROM '{folder}/log.csv' CSV HEADER"
+        commands = [part for each in (setup, copy) for part in ("-c", each)]
+        psql = ["psql", "-h", folder, "-U", "tests", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-q"]
+        run([*psql, *commands])
+        told = run([*psql, "--csv", "-c", query]).stdout
+        options = pyarrow.csv.ConvertOptions(true_values=["t"], false_values=["f"], strings_can_be_null=True)
+        return pyarrow.csv.read_csv(io.BytesIO(told.encode()), convert_options=options)
+
+    yield ask
+    run([*user, "pg_ctl", "-D", f"{folder}/data", "-m", "immediate", "stop"])
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(("dialect", "form"), pairs(("postgres", "redshift"), FORMS))
+def test_the_query_for_postgres_and_that_for_redshift_run_on_postgres(dialect, form, postgres):
+    log = arrow(corrupted_rows(form))
+    query = counts_query(LAMP, pl.LogFormat(columns=PLACES, form=form), table="log", dialect=dialect)
+    direct = read_log(LAMP, log, **in_format(form=form, **ANYHOW))
+    back = read_log(LAMP, postgres(log, query), **in_format(**ANYHOW))
+    assert back.report.rows == direct.report.rows
+    assert np.array_equal(back.counts.counts, direct.counts.counts)
+    assert cells(back.counts.contexts) == cells(direct.counts.contexts)
+
+
+@pytest.mark.parametrize(("dialect", "form"), pairs(("databricks", "spark"), FORMS))
+def test_the_query_for_databricks_and_that_for_spark_run_on_spark(dialect, form, spark):
+    log = arrow(corrupted_rows(form))
+    spark.createDataFrame(log).createOrReplaceTempView("log")
+    query = counts_query(LAMP, pl.LogFormat(columns=PLACES, form=form), table="log", dialect=dialect)
+    direct = read_log(LAMP, log, **in_format(form=form, **ANYHOW))
+    back = read_log(LAMP, spark.sql(query), **in_format(**ANYHOW))
+    assert back.report.rows == direct.report.rows
+    assert np.array_equal(back.counts.counts, direct.counts.counts)
 
 
 @pytest.mark.parametrize(("dialect", "form"), pairs(DIALECTS, FORMS))

@@ -290,7 +290,7 @@ def test_functions_refuse_what_they_do_not_take(text, message):
     assert refused(LAMP, MOVES, states={"place_x": text}).partition("}: ")[2] == message
 
 
-@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "spark", "trino", "postgres"])
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "databricks", "redshift", "spark", "trino", "postgres"])
 def test_warehouses_have_dates_and_texts_in_their_own_words(dialect):
     states = {"place_x": "date_part('isodow', t) + date_part('hour', t)", "mode": "lower(trim(mode))"}
     query = counts_query(LAMP, pl.LogFormat(states=states, form="transitions"), table="log", dialect=dialect)

@@ -343,7 +343,7 @@ def test_no_text_gets_into_a_query_but_as_a_value_or_a_name(text):
     except pl.DataError:
         return
     written = [found.replace("''", "'") for found in re.findall("'((?:[^']|'')*)'", term.sql)]
-    for dialect in ("duckdb", "bigquery", "snowflake", "spark", "trino", "postgres"):
+    for dialect in ("duckdb", "bigquery", "snowflake", "databricks", "redshift", "spark", "trino", "postgres"):
         query = sqlglot.parse_one(f"SELECT {mapped_sql(term, {}, is_warehouse=True)}", dialect="duckdb").sql(dialect)
         (statement,) = sqlglot.parse(query, dialect=dialect)
         assert not any(node.comments for node in statement.walk())

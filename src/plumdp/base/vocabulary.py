@@ -48,7 +48,7 @@ Form: TypeAlias = Literal["transitions", "trajectories"]
 LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 """Rows with the state before and after; rows of runs in their order; or ready-made counts of the first."""
 
-Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
+Dialect: TypeAlias = Literal["bigquery", "snowflake", "databricks", "redshift", "spark", "trino", "postgres", "duckdb"]
 """Whose SQL."""
 
 Sets: TypeAlias = Literal["interval", "likelihood", "table"]
