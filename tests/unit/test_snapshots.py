@@ -7,6 +7,7 @@ import pyarrow
 import pytest
 
 import plumdp as pl
+from plumdp.data.carrying import count_on
 from plumdp.data.duckdb_tables import find_files
 from plumdp.watching.fleets import is_fleet
 
@@ -107,3 +108,109 @@ def test_a_table_that_cannot_be_read_is_refused(delta):
         file.unlink()
     with pytest.raises(pl.DataError, match="cases: this table of Delta Lake cannot be read"):
         pl.read_log(MODEL, delta)
+
+
+# what was added since
+
+
+def runs_of(*episodes, first=0, last=3):
+    rows = [(run, step) for run in episodes for step in range(first, last + 1)]
+    status = ["closed" if step == 3 else "open" for _, step in rows]
+    action = [None if step == 3 else "wait" for _, step in rows]
+    run, step = (pyarrow.array([row[i] for row in rows]) for i in (0, 1))
+    return pyarrow.table({"episode": run, "step": step, "status": status, "action": action})
+
+
+class DeltaTable:
+    def __init__(self, folder):
+        self.name = str(folder / "cases")
+
+    def append(self, rows):
+        deltalake.write_deltalake(self.name, rows, mode="append", partition_by=["status"])
+
+    def compact(self):
+        deltalake.DeltaTable(self.name).optimize.compact()
+
+    def delete(self, which):
+        deltalake.DeltaTable(self.name).delete(which)
+
+    def replace(self, rows):
+        deltalake.write_deltalake(self.name, rows, mode="overwrite")
+
+
+class IcebergTable:
+    def __init__(self, folder):
+        pytest.importorskip("sqlalchemy")
+        catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+        self.catalog = catalogs.SqlCatalog("x", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder.as_uri())
+        self.catalog.create_namespace("all")
+        self.table = self.catalog.create_table("all.cases", schema=runs_of(1).schema)
+        self.append, self.delete, self.replace = self.table.append, self.table.delete, self.table.overwrite
+        self.name = str(folder / "all" / "cases")
+
+    def compact(self):
+        pass  # pyiceberg does not
+
+
+@pytest.fixture(params=[DeltaTable, IcebergTable])
+def lake(request, tmp_path):
+    """Return a table with an open run and one that ended."""
+    lake = request.param(tmp_path)
+    lake.append(pyarrow.concat_tables([runs_of(1, last=1), runs_of(2)]))
+    yield lake
+    if hasattr(lake, "catalog"):
+        lake.catalog.engine.dispose()
+
+
+VOUCHED = pl.LogFormat(censoring="unrelated")
+
+
+@pytest.mark.slow
+def test_the_next_snapshot_counts_what_was_added_and_the_same_one_nothing(lake, tmp_path):
+    state = tmp_path / "state.parquet"
+    assert count_on(MODEL, lake.name, state, VOUCHED).counts.total == 4
+    again = count_on(MODEL, lake.name, state, VOUCHED)
+    assert (again.counts.total, len(again.repeated)) == (4, 1)
+    lake.append(runs_of(1, first=2))
+    lake.append(runs_of(3, 4))
+    lake.compact()
+    later = count_on(MODEL, lake.name, state, VOUCHED)
+    whole = pl.read_log(MODEL, lake.name, VOUCHED).counts
+    assert later.counts.counts.tolist() == whole.counts.tolist()
+    assert later.counts.report.rows == whole.report.rows
+    assert (later.counts.total, later.anew, later.n_open) == (12, "", 0)
+    assert "added" in later.counts.parts[-1].name
+    assert count_on(MODEL, lake.name, state, VOUCHED).repeated
+    with pytest.raises(pl.DataError, match="which would be counted twice"):
+        whole + later.counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["delete", "replace"])
+def test_a_table_whose_rows_were_deleted_or_replaced_is_counted_anew_and_says_so(change, lake, tmp_path):
+    state = tmp_path / "state.parquet"
+    before = count_on(MODEL, lake.name, state, VOUCHED).counts
+    lake.append(runs_of(3))
+    if change == "delete":
+        lake.delete("episode = 2")
+    else:
+        lake.replace(runs_of(5, 6))
+    carried = count_on(MODEL, lake.name, state, VOUCHED)
+    assert "deleted or replaced rows" in carried.anew
+    assert "all was counted anew: " in str(carried)
+    assert carried.counts.total == {"delete": 1 + 3, "replace": 6}[change]
+    assert len(carried.counts.parts) == 1
+    with pytest.raises(pl.DataError, match="which would be counted twice"):
+        before + carried.counts
+
+
+@pytest.mark.slow
+def test_a_table_that_was_rewritten_beside_other_data_is_refused(lake, tmp_path):
+    state = tmp_path / "state.parquet"
+    count_on(MODEL, runs_of(9), state, VOUCHED)
+    count_on(MODEL, lake.name, state, VOUCHED)
+    lake.delete("episode = 2")
+    kept = state.read_bytes()
+    with pytest.raises(pl.DataError, match=r"deleted or replaced rows, so that what was added is not known; delete"):
+        count_on(MODEL, lake.name, state, VOUCHED)
+    assert state.read_bytes() == kept

@@ -8,7 +8,7 @@ so that a late row of it is recognised.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from plumdp.data.columns import ACTION, state_columns
 from plumdp.data.context_counts import OpenRuns, Pasts
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_engine import Block, columns_of, connect
+from plumdp.data.duckdb_tables import write_table
 from plumdp.data.files import SO_FAR, about_of, is_counts_file, read_counts, write_counts
 from plumdp.data.frames import SPARK
 from plumdp.data.ingestion import TransitionCounter, ends_of_runs
@@ -34,7 +35,8 @@ from plumdp.data.matching import row_counts
 from plumdp.data.names import literal, quoted
 from plumdp.data.open_logs import files_of
 from plumdp.data.report import KINDS, require_outcomes
-from plumdp.data.same_files import DataPart, describe_files, part_of_file
+from plumdp.data.same_files import TABLES, DataPart, describe_files, part_of_file
+from plumdp.data.snapshots import Rewritten, rows_added
 from plumdp.data.steps import CARRIED, CARRIED_RUN, KEYS, LogSteps, facts_of
 from plumdp.model.graph import BoolArray, Indices
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -53,14 +55,16 @@ class Carried:
     counts: TransitionCounts
     n_open: int
     repeated: tuple[str, ...] = ()  # of the files that were given, those that had been counted before
+    anew: str = ""  # why a table was counted anew, from its beginning, if it was
 
     def __str__(self) -> str:
         again = f"; counted before and left out: {listing(self.repeated, most=3)}" if self.repeated else ""
-        return f"{number_of(self.n_open, 'run') if self.n_open else 'no run'} may go on{again}"
+        anew = f"; all was counted anew: {self.anew}" if self.anew else ""
+        return f"{number_of(self.n_open, 'run') if self.n_open else 'no run'} may go on{again}{anew}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is said beside the counts, ready for JSON."""
-        return {"open_runs": self.n_open, "left_out": [*self.repeated]}
+        return {"open_runs": self.n_open, "left_out": [*self.repeated], "anew": self.anew}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +76,13 @@ class _State:
     about: Mapping[str, Any]
 
     def has(self, part: DataPart) -> bool:
-        return part.origin in {each.origin for each in self.counts.parts}
+        """Return whether data were counted: of a table, until the same version."""
+        if part.versions is None:
+            return part.origin in {each.origin for each in self.counts.parts}
+        table, _, until = part.versions
+        return any(
+            each.versions and (each.versions[0], each.versions[2]) == (table, until) for each in self.counts.parts
+        )
 
     def columns(self, query: str) -> Block:
         """Return the columns that a query has, in which the rows are called ``state``."""
@@ -96,7 +106,8 @@ def count_on(
 
     They have the counts, contexts and report of all files read at once, if the rows of each run arrive in the order of
     its steps, whatever run goes on in which file; rows that come late are refused. Files that were counted before are
-    left out, so that a job which was killed may run again.
+    left out, so that a job which was killed may run again. Of a table of Delta Lake or Iceberg, what was added since is
+    counted, or all of it anew, if rows were deleted or replaced.
 
     Parameters
     ----------
@@ -142,17 +153,14 @@ def count_on(
     if model.counted.gaps is not None or raw.memory is not None:
         what = "states that remember their run" if raw.memory is not None else "observations with gaps"
         raise DataError(f"{what} need the whole run: count all files at once, without ", Option("carry", str(carry)))
-    before, said = _identity(carry), _said(format)
+    before, said, anew = _identity(carry), _said(format), ""
     old = _read(carry, asked) if before else None
     repeated: list[str] = []
     if old is not None and files:
-        parts = [part_of_file(each) for each in describe_files(files)]
-        counted = [old.has(part) for part in parts]
-        if len(parts) == len(files):  # or they are described together
-            repeated = [file for file, is_known in zip(files, counted, strict=True) if is_known]
-        if all(counted):
-            return Carried(old.counts, old.about["open"], tuple(files))
-        files = [file for file in files if file not in repeated]
+        files, repeated, anew = _new_files(old, files)
+        if not files:
+            return Carried(old.counts, old.about["open"], tuple(repeated))
+        old = None if anew else old
     asked = replace(asked, source=replace(raw, source=files) if files else raw)
     if old is not None:
         is_one = old.about["found"]["steps"] == "consecutive" and format.steps is None
@@ -182,7 +190,29 @@ def count_on(
             relation.log.run_query(f"COPY ({query}) TO {literal(str(fresh))} (FORMAT parquet, {extra})")
             if _identity(carry) != before:
                 raise DataError(f"{carry} was changed while these files were counted: count them again")
-    return Carried(counts, n_open, tuple(repeated))
+    return Carried(counts, n_open, tuple(repeated), anew)
+
+
+def _new_files(old: _State, files: Sequence[str]) -> tuple[list[str], list[str], str]:
+    """Return the files that were not counted before, those that were, and why a table has to be counted anew."""
+    parts = [part_of_file(each) for each in describe_files(files)]
+    if len(parts) < len(files):  # which are described together
+        return ([], [*files], "") if all(map(old.has, parts)) else ([*files], [], "")
+    new, repeated = [], []
+    for file, part in zip(files, parts, strict=True):
+        if old.has(part):
+            repeated.append(TABLES[file].file.name if file in TABLES else file)
+            continue
+        since = [each.versions for each in old.counts.parts if each.versions]
+        until = max((last for table, _, last in since if file in TABLES and table == TABLES[file].table), default=None)
+        added = file if until is None else rows_added(file, until, write_table)
+        if isinstance(added, Rewritten):
+            if len(files) == 1 and len(since) == len(old.counts.parts) and len({table for table, *_ in since}) == 1:
+                return [file], [], added.reason
+            why = f"{TABLES[file].place}: {added.reason}, so that what was added is not known; "
+            raise DataError(f"{why}delete {old.file} and count all data together")
+        new.append(added)
+    return new, repeated, ""
 
 
 def _identity(file: str | Path) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from plumdp.base.progress import tell_share
 from plumdp.data.duckdb_engine import Block, column_types, columns_of, connect
 from plumdp.data.duckdb_errors import COPIES, name_of_copy, reason_in_our_words
 from plumdp.data.names import PLACE_OF_ROW, literal, quoted
-from plumdp.data.same_files import EXAMPLES
+from plumdp.data.same_files import EXAMPLES, TABLES
 from plumdp.data.snapshots import copy_of_table, refuse_parts
 from plumdp.data.text_formats import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 
@@ -61,7 +61,7 @@ def _find(path: str) -> list[str]:
     path = example_file(path)
     if "://" in path:
         return _find_far(path) if "*" in path else [path]
-    if copy := copy_of_table(path, _write_table):
+    if copy := path if path in TABLES else copy_of_table(path, write_table):
         return [copy]
     if Path(path).is_file():
         files = [path]
@@ -79,11 +79,11 @@ def copy_of_stream(rows: Any) -> str:
     """Return a Parquet file with rows that are handed over once, as Arrow; it is deleted at the end."""
     folder = tempfile.mkdtemp(prefix=COPIES)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _write_table(rows, copy := str(Path(folder) / "rows handed over as Arrow.parquet"))
+    write_table(rows, copy := str(Path(folder) / "rows handed over as Arrow.parquet"))
     return copy
 
 
-def _write_table(rows: Any, file: str) -> None:
+def write_table(rows: Any, file: str) -> None:
     """Write what hands itself over as Arrow to a Parquet file."""
     with connect() as connection:
         connection.register("rows_of_table", rows)
@@ -124,6 +124,8 @@ def scan(connection: Any, files: Sequence[str], *, text: TextFormat = PLAIN_TEXT
         raise DataError(f"files of several formats ({', '.join(formats)}): read one after the other")
     named = f", filename = {literal(FILE)}" if with_file else ""
     for file in files:
+        if file in TABLES and not Path(file).exists():
+            TABLES[file].write(file)
         require_unpackable(file)
     copies = [_copy(connection, file, formats[0], text.encoding) for file in files]
     if formats[0] in ("parquet", "xes"):

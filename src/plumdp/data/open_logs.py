@@ -66,7 +66,7 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
         types = column_types(connection, table)
         if {"transition", "n"} <= types.keys():
             _refuse_counts(files)
-        engine = next((TABLES[file][0] for file in files if file in TABLES), "")
+        engine = next((TABLES[file].kind for file in files if file in TABLES), "")
         _require(raw, [*types])
         about: dict[str, Any] = {"part": raw.part, "memory": raw.memory, "unit": raw.unit}
         log = LogTable(connection, table, types, files, engine=engine, text=text, **about)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 from uuid import uuid4
 
 from plumdp.base.errors import DataError
@@ -48,8 +49,21 @@ class LogFile:
         return f"{self.name}: {self.size:,} bytes, changed {self.modified}, hash {self.hash} of {self.hashed}"
 
 
-TABLES: dict[str, tuple[str, LogFile]] = {}
-"""Copies of tables that are read at one version, with their formats and what they are copies of."""
+class TableCopy(NamedTuple):
+    """A Parquet file with rows of a table: those at one version, or those that were added after another one."""
+
+    kind: str  # the format of the table
+    file: LogFile  # what it is a copy of; the hash has ``table``, ``since`` and ``until``
+    place: Path
+    table: str  # a hash of the identity of the table
+    since: int  # the version before, by a number that grows; -1 if there is none
+    until: int
+    write: Callable[[str], None]  # the file, which is made when it is first read
+
+
+TABLES: dict[str, TableCopy] = {}
+"""Copies of tables, by their files."""
+_VERSIONS = re.compile(r"([0-9a-f]+):(-?\d+):(\d+) None")  # the key of what a table had
 
 
 def describe_files(files: Sequence[str]) -> tuple[LogFile, ...]:
@@ -65,7 +79,7 @@ def describe_files(files: Sequence[str]) -> tuple[LogFile, ...]:
 
 def _describe(file: str) -> LogFile:
     if file in TABLES:
-        return TABLES[file][1]
+        return TABLES[file].file
     if "://" in file:
         return LogFile(file, None, None, "", FAR)
     size, modified = _about(file)
@@ -131,6 +145,19 @@ class DataPart:
         return replace(self, name=f"{unit} in {self.name}", key=f"{self.key} unit {unit}")
 
     @property
+    def versions(self) -> tuple[str, int, int] | None:
+        """If it is of a table: a hash of its identity, and after which version its rows were added, until which one."""
+        found = _VERSIONS.fullmatch(self.origin)
+        return None if found is None else (found[1], int(found[2]), int(found[3]))
+
+    def overlaps(self, other: DataPart) -> bool:
+        """Return whether both have data in common."""
+        one, two = self.versions, other.versions
+        if one is None or two is None:
+            return self.origin == other.origin
+        return one[0] == two[0] and one[1] < two[2] and two[1] < one[2]
+
+    @property
     def is_known(self) -> bool:
         """Whether its key is the same for whoever counts it again."""
         return self.is_file or self.is_frame or self.is_simulated
@@ -185,8 +212,8 @@ def new_parts(steps: int, *, key: str = "", is_simulated: bool = False) -> tuple
 
 def refuse_same_parts(parts: Sequence[DataPart], others: Sequence[DataPart]) -> None:
     """Refuse to add counts that have data in common."""
-    keys = {part.origin for part in others}
-    both = [part for part in parts if part.origin in keys]
+    keys, of_tables = {part.origin for part in others}, [part for part in others if part.versions]
+    both = [part for part in parts if part.origin in keys or (part.versions and any(map(part.overlaps, of_tables)))]
     if not both:
         return
     if both[0].is_simulated:
@@ -234,7 +261,7 @@ def _grouped(files: Sequence[str], key: Callable[[str], Hashable]) -> list[list[
 
 def _place(file: str) -> Hashable:
     """Return the identity of a file, the same for all of its names and links."""
-    if "://" in file:
+    if "://" in file or file in TABLES:
         return file
     about = Path(file).stat()
     return (about.st_dev, about.st_ino) if about.st_ino else str(Path(file).resolve())
