@@ -211,7 +211,7 @@ def _new_files(old: _State, files: Sequence[str]) -> tuple[list[str], list[str],
                 return [file], [], added.reason
             why = f"{TABLES[file].place}: {added.reason}, so that what was added is not known; "
             raise DataError(f"{why}delete {old.file} and count all data together")
-        new.append(added)
+        new.append(str(added))
     return new, repeated, ""
 
 

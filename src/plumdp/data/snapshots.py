@@ -69,7 +69,7 @@ def copy_of_table(path: str, write: Write) -> str:
     return _copy(path, kind, place, opened, -1, opened.rows, write)
 
 
-def rows_added(copy: str, since: int, write: Write) -> str | Rewritten:
+def rows_added(copy: str, since: int, write: Write) -> Path | Rewritten:
     """Return a Parquet file with the rows that were added to a table between a version and that of a copy."""
     place, until = TABLES[copy].place, TABLES[copy].until
     kind: Format = DELTA if TABLES[copy].kind == DELTA else ICEBERG
