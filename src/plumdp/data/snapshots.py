@@ -75,9 +75,9 @@ def rows_added(copy: str, since: int, write: Write) -> Path | Rewritten:
     kind: Format = DELTA if TABLES[copy].kind == DELTA else ICEBERG
     with _telling(str(place), kind):
         opened = (_delta_added if kind == DELTA else _iceberg_added)(place, since, until)
-    return (
-        opened if isinstance(opened, Rewritten) else _copy(str(place), kind, place, opened, since, opened.rows, write)
-    )
+    if isinstance(opened, Rewritten):
+        return opened
+    return Path(_copy(str(place), kind, place, opened, since, opened.rows, write))
 
 
 def _copy(path: str, kind: Format, place: Path, opened: _Opened, since: int, rows: Any, write: Write) -> str:
