@@ -3,7 +3,7 @@
 from decimal import localcontext
 from fractions import Fraction
 from itertools import product
-from math import log
+from math import fsum, log
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.base.linear_algebra import solve_nearly
+from plumdp.base.rounding import UNIT
 from plumdp.confidence import bets as method
 from plumdp.confidence.bets import half_space
 from plumdp.confidence.estimates import information
@@ -304,3 +305,42 @@ def test_the_bets_on_a_coin_are_those_of_the_formula():
     assert np.log(found) == pytest.approx([expected[f] for f in COIN.outcomes], rel=1e-12)
     mirror = place_bets(COIN, np.array([0.25]), np.array([[400.0]]), np.array([7.0]), error=0.05, side=-1)
     assert np.log(mirror) == pytest.approx(-np.log(found), rel=1e-12)
+
+
+# Parts together
+
+
+def common_by_loops(table, parts, near, bound):
+    """Return row and offset of ``common_half_space``, part by part and bet by bet."""
+    values, weights, terms = table.chances(near), np.zeros(len(table.constants)), [-bound]
+    for part in parts:
+        visits = table.visits(part.outcome_counts)
+        for share, factors in zip(part.shares, part.factors, strict=True):
+            members = [np.flatnonzero(table.group == r) for r in range(len(visits))]
+            is_open = [visits[r] > 0 and (factors[members[r]] != 1).any() for r in range(len(visits))]
+            for r in np.flatnonzero(is_open):
+                e = factors[members[r]]
+                mean = np.clip(table.by_group(values * factors)[r], e.min(), e.max())
+                weights[members[r]] += share * (visits[r] / mean) * e
+                terms += [share * visits[r], -(share * visits[r]) * np.log(mean)]
+            terms += (share * (part.outcome_counts * np.log(factors))).tolist()
+    terms += (-weights * table.constants).tolist()
+    size = fsum(map(abs, terms[: -len(weights)])) + fsum((weights * table.sizes).tolist())
+    n = sum(len(part.shares) for part in parts)
+    return -(weights @ table.coefficients), -fsum(terms) + (16 + n) * UNIT * size
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_bets_on_several_parts_leave_the_half_space_of_a_loop(name, n_parts):
+    table = TABLES[name]
+    rng, n = np.random.default_rng(n_parts), len(table.constants)
+    parts = []
+    for m in rng.integers(1, 4, n_parts).tolist():
+        shares, factors = rng.dirichlet(np.ones(m)), np.exp(rng.uniform(-0.5, 0.5, (m, n)))
+        factors[:, table.group == table.group[-1]] = 1.0  # no bet on this class
+        parts.append(method.PartialBets(shares, rng.integers(0, 5, n).astype(float), factors))
+    found = method.common_half_space(table, parts, near=table.middle, bound=3.0)
+    row, offset = common_by_loops(table, parts, table.middle, 3.0)
+    assert found.row == pytest.approx(row, rel=1e-14, abs=1e-13)
+    assert found.offset == pytest.approx(offset, rel=1e-14, abs=1e-13)

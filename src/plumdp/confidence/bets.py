@@ -169,21 +169,22 @@ def common_half_space(
     cover it, and one more for each bet that weights are summed over. Other sums (``fsum``) are rounded once. A visit
     whose bets are all one changes nothing.
     """
-    weights, terms, values = np.zeros(len(table.constants)), [np.array([-bound])], table.chances(near)
-    for shares, outcome_counts, factors, mixed in parts:
-        share, visits = shares[:, None], table.visits(outcome_counts)
-        is_open = (table.by_group(factors != 1) > 0) & (visits > 0)
-        means = _tangent_points(table, factors, values)
-        for each in share * np.where(is_open, visits / means, 0.0)[:, table.group] * factors:
-            weights += each
-        visits_bet_on = (share * visits)[is_open]
-        gains = share * log_gains(table, outcome_counts, factors, mixed)
-        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), gains.ravel()]
+    n_bets = [len(part.shares) for part in parts]
+    share, factors = (
+        np.concatenate(each) for each in ([part.shares for part in parts], [part.factors for part in parts])
+    )
+    visits = np.repeat([table.visits(part.outcome_counts) for part in parts], n_bets, axis=0)
+    is_open = (table.by_group(factors != 1) > 0) & (visits > 0)
+    means = _tangent_points(table, factors, table.chances(near))
+    per_visit = share[:, None] * np.where(is_open, visits / means, 0.0)
+    weights = (per_visit[:, table.group] * factors).sum(axis=0)
+    visits_bet_on = (share[:, None] * visits)[is_open]
+    gains = [each.shares[:, None] * log_gains(table, each.outcome_counts, each.factors, each.mixed) for each in parts]
+    terms = [[-bound], visits_bet_on, -visits_bet_on * np.log(means[is_open]), *map(np.ravel, gains)]
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
-    n_bets = sum(len(part.shares) for part in parts)
     # most outcomes were not seen in most stages; a larger offset keeps more points, which is safe
-    outward = (16 + n_bets) * UNIT * fsum(size[size != 0].tolist())
+    outward = (16 + sum(n_bets)) * UNIT * fsum(size[size != 0].tolist())
     offset = -fsum(constants[constants != 0].tolist()) + outward
     return HalfSpace(read_only(-table.weighted_slopes(weights)), offset, text)
 

@@ -237,8 +237,9 @@ def _place(
         wealth.add(stage, factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0))
         if s + 1 < len(stages) and horizons.is_renewed and stages[s + 1].length >= _LATE * horizons.length[0]:
             cuts.append(wealth.cut(stages[s + 1].point, -side.steps[s + 1, 0], -log(error), is_renewed=True))
-    last = wealth.cut(side.near, ray, -log(error))
-    best = min([*cuts, last], key=lambda cut: cut.exit(side.near, ray))  # Ville: all of them hold at one error
+    last = wealth.cut(side.near, ray, -log(error), is_compared=bool(cuts))
+    # Ville: all of them hold at one error
+    best = min([*cuts, last], key=lambda cut: cut.exit(side.near, ray)) if cuts else last
     side = side._replace(steps=steps)
     return [wealth.half_space(cut, side, error, text) for cut in ([last] if best is last else [best, last])]
 
@@ -324,15 +325,22 @@ class _RayWealth:
         largest = float(logarithms.max())
         return largest + float(np.log(np.exp(logarithms - largest).sum())) if largest < inf else inf
 
-    def cut(self, point: FloatArray, ray: FloatArray, bound: float, *, is_renewed: bool = False) -> _RayCut:
-        """Return about where ln F, or its part by bets that are renewed, reaches a bound on a ray from a point."""
+    def cut(
+        self, point: FloatArray, ray: FloatArray, bound: float, *, is_renewed: bool = False, is_compared: bool = True
+    ) -> _RayCut:
+        """Return about where ln F, or its part by bets that are renewed, reaches a bound on a ray from a point.
+
+        Its row is zero unless it is to be compared with others.
+        """
         self.look(point, ray, is_renewed=is_renewed)
         t = self.reaches(bound)
         shares = self.shares(t)
-        weights = np.zeros((*self._means.shape[:2], len(self._is_open)))
-        weights[..., self._is_open] = self._per_visit(shares)
-        of_outcomes = (weights[..., self._table.group] * self._looked_at).sum(axis=1).sum(axis=0)
-        row = -self._table.weighted_slopes(of_outcomes)
+        row = np.zeros(len(point))
+        if is_compared:
+            weights = np.zeros((*self._means.shape[:2], len(self._is_open)))
+            weights[..., self._is_open] = self._per_visit(shares)
+            of_outcomes = (weights[..., self._table.group] * self._looked_at).sum(axis=1).sum(axis=0)
+            row = -self._table.weighted_slopes(of_outcomes)
         return _RayCut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
 
     def half_space(self, cut: _RayCut, side: BetsOnOneSide, error: float, text: str) -> PlacedBets:

@@ -104,17 +104,18 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 class Polynomial:
     """An exact polynomial in named parameters with rational coefficients, immutable, canonical and hashable."""
 
-    __slots__ = ("_complement", "_hash", "_text", "_value")
+    __slots__ = ("_affine", "_complement", "_hash", "_text", "_value")
     _value: Any  # python-flint's fmpq_mpoly, in the context of its sorted names
     _text: str | None
     _hash: int | None
     _complement: Polynomial | None
+    _affine: tuple[Fraction, Mapping[str, Fraction]] | None
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, fmpq_mpoly):
             value = _context(()).constant(_fmpq(exact(value)))
         self._value = value
-        self._text = self._hash = self._complement = None
+        self._text = self._hash = self._complement = self._affine = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,13 +168,15 @@ class Polynomial:
             for exponents, coefficient in self._value.to_dict().items()
         }
 
-    def affine_terms(self) -> tuple[Fraction, dict[str, Fraction]]:
-        """Return the constant and, for each parameter that occurs, the coefficient of an affine polynomial.
+    def affine_terms(self) -> tuple[Fraction, Mapping[str, Fraction]]:
+        """Return the constant and, for each parameter that occurs, the coefficient of an affine polynomial, kept.
 
         >>> p, q = parameters("p", "q")
         >>> (p / 2 + 1).affine_terms()
         (Fraction(1, 1), {'p': Fraction(1, 2)})
         """
+        if self._affine is not None:
+            return self._affine
         if not self.is_affine:
             raise ModelError(f"{self} is not affine")
         names, constant, coefficients = self._value.context().names(), Fraction(0), {}
@@ -182,7 +185,8 @@ class Polynomial:
                 coefficients[names[exponents.index(1)]] = _fraction(coefficient)
             else:
                 constant = _fraction(coefficient)
-        return constant, coefficients
+        self._affine = constant, coefficients
+        return self._affine
 
     def evaluate(self, point: Mapping[str, Fraction]) -> Fraction:
         """Return the exact value at a point."""
