@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from math import fsum
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import plumdp
 import plumdp_verify
-from plumdp.base.rounding import SQUARES_UNDERFLOW, ULP, UNDERFLOW, UNIT, UP, down, up
+from plumdp.base.rounding import SQUARES_UNDERFLOW, ULP, UNDERFLOW, UNIT, UP, down, sum_once, up
 
 SOURCES = [Path(package.__file__).parent for package in (plumdp, plumdp_verify)]
 RNG = np.random.default_rng(5)
@@ -51,3 +52,14 @@ def test_the_constants_are_defined_once():
     paths = [(path, source) for source in SOURCES for path in source.rglob("*.py")]
     found = {str(path.relative_to(source)) for path, source in paths if again.search(path.read_text("utf-8"))}
     assert found <= allowed
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 499, 500, 777, 5_000])
+def test_sums_of_arrays_are_those_of_fsum(n):
+    """Also where the sum is 10^16 times smaller than its terms."""
+    rng = np.random.default_rng(n)
+    terms = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-8, 8, (n, 3))
+    terms[1::2, 1] = -terms[: n - n % 2 : 2, 1] * (1 + 2.0**-50)
+    expected = [fsum(column) for column in terms.T.tolist()]
+    assert sum_once(terms).tolist() == expected
+    assert [float(sum_once(column)) for column in terms.T] == expected

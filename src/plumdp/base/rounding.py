@@ -7,6 +7,8 @@ they are compiled: after changing one here, delete the compiled files in ``__pyc
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +46,8 @@ n 2^-1022, which is less than 1e-150 as long as n is below 10^7.
 UP = 1 + 1e-12
 """A factor that is more than a handful of roundings: 4,000 of them, as 4,000 UNIT is less than 1e-12."""
 
+_FEW = 500  # terms that are added up in Python sooner
+
 
 def down(value: FloatArray, size: FloatArray) -> FloatArray:
     """Return lower bounds on exact values, given the values in floats and the size of their terms.
@@ -60,3 +64,21 @@ def up(value: FloatArray, size: FloatArray) -> FloatArray:
     As ``down``, with room for terms that underflow, since offsets of half-spaces may be sums of very small products.
     """
     return value + (4 * UNIT * (np.abs(value) + size) + UNDERFLOW)
+
+
+def sum_once(terms: FloatArray) -> FloatArray:
+    """Return the sums of finite numbers (n, …), rounded once, and off by parts in 10^20 of the sum of their sizes.
+
+    Each sum of two loses a float that float operations find (Knuth's TwoSum). What is lost is added up in floats.
+    """
+    if terms.ndim == 1 and len(terms) < _FEW:
+        return np.asarray(fsum(terms.tolist()))
+    lost = np.zeros(terms.shape[1:])
+    while len(terms) > 1:
+        half = len(terms) // 2
+        one, other = terms[:half], terms[half : 2 * half]
+        both = one + other
+        back = both - one
+        lost += ((one - (both - back)) + (other - back)).sum(axis=0)
+        terms = np.concatenate([both, terms[2 * half :]])
+    return np.asarray(terms.sum(axis=0) + lost)

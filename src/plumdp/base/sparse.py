@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from plumdp.base.rounding import FloatArray
 
-_SMALL = 1 << 16  # entries, zeros included
+_SMALL = 1 << 17  # entries, zeros included
 
 
 def sparse(entries: FloatArray, columns: npt.NDArray[Any], first: npt.NDArray[Any], width: int) -> Any:

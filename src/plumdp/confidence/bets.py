@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from plumdp.base.linear_algebra import solve_nearly
-from plumdp.base.rounding import UNIT
+from plumdp.base.rounding import UNIT, sum_once
 from plumdp.confidence.likelihood_table import AffineOutcomes, LikelihoodTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 
@@ -166,7 +166,7 @@ def common_half_space(
 
     Shares and factors are exact as given, and all later rounding moves the offset outward. Each term is a product of
     shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen units of its size
-    cover it, and one more for each bet that weights are summed over. Other sums (``fsum``) are rounded once. A visit
+    cover it, and one more for each bet that weights are summed over. Other sums are rounded once. A visit
     whose bets are all one changes nothing.
     """
     n_bets = [len(part.shares) for part in parts]
@@ -184,8 +184,8 @@ def common_half_space(
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
     # most outcomes were not seen in most stages; a larger offset keeps more points, which is safe
-    outward = (16 + sum(n_bets)) * UNIT * fsum(size[size != 0].tolist())
-    offset = -fsum(constants[constants != 0].tolist()) + outward
+    outward = (16 + sum(n_bets)) * UNIT * float(sum_once(size[size != 0]))
+    offset = -float(sum_once(constants[constants != 0])) + outward
     return HalfSpace(read_only(-table.weighted_slopes(weights)), offset, text)
 
 

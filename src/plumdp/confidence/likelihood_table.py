@@ -31,7 +31,7 @@ from flint import fmpz_mat
 
 from plumdp.base.errors import ModelError
 from plumdp.base.kinds import Kinds
-from plumdp.base.rounding import UNIT
+from plumdp.base.rounding import UNIT, sum_once
 from plumdp.base.vocabulary import Trait
 from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
 from plumdp.confidence.path_sums import PathSum, find_path_sums, total
@@ -47,6 +47,7 @@ from plumdp.model.parametric import ParametricMDP, RowClasses
 from plumdp.model.space import ParameterSpace, independent_blocks
 from plumdp.model.text import number_of, one_line
 
+_MANY_TERMS = 2_000  # of weighted slopes that are mostly not zero: from here on they are summed as arrays
 MANY = 20  # parameters, beyond which sets have half-spaces across all outcomes, and none across each parameter
 _Way: TypeAlias = list[tuple[int, int]]  # outcomes of the table that an outcome of a row counts for, and how often
 
@@ -112,6 +113,8 @@ class AffineOutcomes:
     def weighted_slopes(self, weights: FloatArray) -> FloatArray:
         """Return ``weights @ coefficients`` (d), where each sum is rounded once."""
         first, outcome, coefficient = self.entries
+        if 2 * len(outcome) > self.coefficients.size > _MANY_TERMS:
+            return sum_once(weights[:, None] * self.coefficients)
         terms = (weights[outcome] * coefficient).tolist()
         return np.array([fsum(terms[start:end]) for start, end in pairwise(first)])
 

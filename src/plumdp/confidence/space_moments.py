@@ -77,6 +77,7 @@ def simplified(space: ParameterSpace) -> ParameterSpace:
     return replace(space, constraints=tuple(side for side, _ in _essential(space)[0]))
 
 
+@lru_cache(maxsize=32)
 def _essential(space: ParameterSpace) -> tuple[list[tuple[Polynomial, _Form]], Fraction | None]:
     """Return the constraints that may exclude a point of the box, and the size of the space if it is a simplex."""
     forms = [(side, affine_entries(side, space.names)) for side in space.constraints]
