@@ -16,7 +16,6 @@ from exact_values import (
     chain_values,
     first_step_values,
     interval_rows,
-    limit,
     nature_direction,
     settled_states,
     step_rewards,
@@ -126,7 +125,7 @@ def policy_value(imdp, objective, nature, policy):
     chains = product(*(of[:1] if over else of for of, over in zip(corners, settled, strict=True)))
     best = BEST[nature_direction(objective, nature)]
     values = [chain_values(chain, objective, earned) for chain in chains]
-    return [limit(best(of_state), imdp, objective) for of_state in zip(*values, strict=True)]
+    return [best(of_state) for of_state in zip(*values, strict=True)]
 
 
 def restricted(imdp, policy):

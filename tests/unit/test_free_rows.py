@@ -10,6 +10,7 @@ from command_line import plumdp as command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from tiers import examples
 
 import plumdp
 from plumdp import ParameterSpace, explore, parameters, simulate, unknown
@@ -133,7 +134,7 @@ tables = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(tables, st.integers(0, 2**32 - 1))
 def test_a_table_is_the_parametric_model_with_a_parameter_for_each_number(rows, seed):
     """The same graph, the same classes of rows, and the same runs at the same numbers, multiples of 1/64."""

@@ -29,7 +29,7 @@ from plumdp.reporting.read import explain_result
 from plumdp.result.findings import relaxed_of
 from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Problem
-from plumdp.solver.reduce import TO_GAME
+from plumdp.solver.reduce import TO_CHAIN
 from studies import registry
 from studies.study import Cell
 
@@ -202,7 +202,7 @@ def test_a_reduction_is_one_file_and_one_entry(tmp_path, monkeypatch, nature):
     )  # fmt: skip
     objective = Reach([False, True, False], [False, False, True], "max")
     never = replace(objective, target=objective.avoid, avoid=objective.target, complement=True)
-    monkeypatch.setattr("plumdp.solver.solve.TO_GAME", (new.without_copies, *TO_GAME))
+    monkeypatch.setattr("plumdp.solver.solve.TO_CHAIN", (new.without_copies, *TO_CHAIN))
     for asked in (objective, never):
         found = pl.stages.solve(mdp, asked, nature=nature)
         assert found.lower[0] == pytest.approx(0.3 if nature == "robust" else 0.9)
