@@ -39,7 +39,7 @@ def is_practice(policy: Policy | None) -> bool:
 class Question:
     """A question about the value of an objective on a model, of the best policy unless one is given.
 
-    Whoever gives a question to ``learn`` announces its policies: bets are placed on their values, or across the
+    Whoever gives a question to ``learn`` pre-specifies its policies: bets are placed on their values, or across the
     gradients of these. So you say by it that you chose them before you looked at the data, which certificates repeat. A
     policy that is known to come from these data is refused there; ``conclude`` takes any policy.
 
@@ -62,6 +62,13 @@ class Question:
         later runs alone.
     chosen_by, practised
         Marks of the data that the policies come from.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, parse_property
+    >>> game = case_study("betting:5").model
+    >>> Question(game, parse_property('R{"money"}max=? [ F "end" ]', game), policy="bet0", against="practice").against
+    'practice'
     """
 
     model: ParametricMDP
