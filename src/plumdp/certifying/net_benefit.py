@@ -86,11 +86,10 @@ class NetBenefit:
         known = sorted((each.best, each.name) for each in self.strategies if each.best is not None)
         if not known:
             return f"Inconclusive: none of {n} policies is certified to be best, at {start} to {end}."
-        parts = [f"{name} at {self.printed(best)}" for best, name in known]
-        rest = "" if known[0][0] == self.willingness else " For others it is inconclusive."
-        share = f"with confidence {percent(first.effect.confidence)}"
-        which = f"Of the {n} policies compared, the best by willingness to pay, {share}"
-        return f"{which}: {'; '.join(parts)}.{rest} No claim is made about other policies."
+        parts = [f"{name} is best at a willingness to pay of {self.printed(best)}" for best, name in known]
+        rest = "" if known[0][0] == self.willingness else "; at other amounts it is inconclusive which one is best"
+        sure = f"(confidence {percent(first.effect.confidence)})"
+        return f"Certified: of the {n} policies compared, {', and '.join(parts)} {sure}{rest}."
 
     def printed(self, best: Range) -> str:
         """Return the range in which a policy is best, its ends rounded inward unless they end the whole range."""
@@ -99,7 +98,7 @@ class NetBenefit:
     def printed_ends(self, best: Range) -> list[str]:
         """Return the ends of the range in which a policy is best."""
         ends = zip(best, self.willingness, (1, -1), strict=True)
-        return [f"{end:.10g}" if end == whole else outward(end, side) for end, whole, side in ends]
+        return [f"{end:,.10g}" if end == whole else outward(end, side, 4) for end, whole, side in ends]
 
     def __repr__(self) -> str:
         return f"NetBenefit({len(self.strategies)} policies, {self.sentence})"
