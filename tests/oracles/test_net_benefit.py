@@ -180,7 +180,7 @@ def test_given_strategies_are_told_by_their_names_and_boundaries_hold_the_true_o
     assert (one, other) == ("the cheap", "the dear")
     assert 1.7 < low < 2 < high < 2.3
     assert [each.name for each in found.strategies] == ["the cheap", "the dear"]
-    assert "the cheap at 0 to 1." in found.sentence
+    assert "the cheap is best at a willingness to pay of 0 to 1." in found.sentence
     assert found.to_dict()["boundaries"] == [[one, other, [low, high]]]
     lower, upper = found.strategies[1].net_benefit(2.0)
     assert lower < 2 * 0.75 - 1 < upper

@@ -185,7 +185,7 @@ class UnitTable:
         some = [row for row in self.rows if row.exit_code not in (0, 1, 4)]
         facts: list[Fact] = [(row.unit, f"{row.verdict}: {row.why}") for row in some[:_LISTED]]
         facts += [("", f"and {len(some) - _LISTED:,} more")] if len(some) > _LISTED else []
-        facts += [("question", self.question), ("promise", self.promise)]
+        facts += [("query", self.question), ("confidence", self.promise)]
         return Page(self.sentence, facts=[*facts, *(("assuming", Assumption.of(each)) for each in self.assumptions)])
 
     def __repr__(self) -> str:
