@@ -1,8 +1,14 @@
 """A log that is counted by unit gives what the rows of each unit alone give, and certificates are those of a loop."""
 
+import os
 import pickle
+import random
+import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -11,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from in_format import in_format
+from tiers import size
 
 import plumdp as pl
 from plumdp.base.vocabulary import Assumption, Group
@@ -262,6 +269,78 @@ def test_maps_of_joblib_and_of_a_pool_find_the_rows_of_a_plain_loop(monkeypatch)
             assert certified(pl.certify_each(MODEL, COUNTS, QUESTION, map=each).rows) == expected
     job = units._Job(MODEL, ask(QUESTION, MODEL), None, None, None, {})
     assert pickle.loads(pickle.dumps(job)).key == job.key
+
+
+@contextmanager
+def processes():
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        yield pool.map
+
+
+@contextmanager
+def joblib_map():
+    joblib = pytest.importorskip("joblib")
+    yield lambda work, batches: joblib.Parallel(2)(joblib.delayed(work)(batch) for batch in batches)
+
+
+@contextmanager
+def dask_map():
+    distributed = pytest.importorskip("dask.distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield lambda work, batches: client.gather(client.map(work, batches))
+
+
+@contextmanager
+def ray_map():
+    ray, pools = pytest.importorskip("ray"), pytest.importorskip("ray.util.multiprocessing")
+    ray.init(num_cpus=2, include_dashboard=False)
+    with pools.Pool(2) as pool:
+        yield pool.map
+    ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.night
+@pytest.mark.parametrize("engine", [processes, joblib_map, dask_map, ray_map])
+def test_units_certified_by_engines_have_the_rows_of_a_plain_loop(engine, monkeypatch):
+    """Each line is that of the page; an engine that is not installed is passed over."""
+    monkeypatch.setattr(units, "_BATCH", 2)
+    with engine() as mapped:
+        found = pl.certify_each(MODEL, COUNTS, QUESTION, map=mapped)
+    assert repr(certified(found.rows)) == repr(certified(pl.certify_each(MODEL, COUNTS, QUESTION).rows))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_job_that_is_killed_at_any_time_may_run_again(tmp_path, monkeypatch):
+    """Rows are written after each unit, so that kills come before, between and within writings."""
+    for name, at_once in (("_BATCH", 1), ("_BATCHES", 1), ("_SECONDS", 0.0), ("_TIMES", 0.0)):
+        monkeypatch.setattr(units, name, at_once)
+    file, rng, n_killed, n_kept = tmp_path / "results.parquet", random.Random(1), 0, 0
+    begun = time.monotonic()
+    whole = pl.certify_each(MODEL, COUNTS, QUESTION)
+    takes = time.monotonic() - begun
+    while n_killed < size(4, 50):
+        if not (job := os.fork()):
+            pl.certify_each(MODEL, COUNTS, QUESTION, output=file)
+            os._exit(0)
+        time.sleep(rng.uniform(0, takes))
+        os.kill(job, signal.SIGKILL)
+        n_killed += os.waitpid(job, 0)[1] == signal.SIGKILL
+        if file.exists():
+            rows = units.read_units_table(file).rows  # never half a table
+            n_kept += bool(rows)
+            assert {*map(repr, certified(rows))} <= {*map(repr, certified(whole.rows))}
+            if len(rows) == len(COUNTS):
+                file.unlink()
+    found = pl.certify_each(MODEL, COUNTS, QUESTION, output=file)
+    assert n_kept
+    assert certified(found.rows) == certified(units.read_units_table(file).rows) == certified(whole.rows)
+    assert found.assumptions == whole.assumptions
 
 
 def test_a_file_that_is_no_table_of_units_is_not_replaced(tmp_path):
