@@ -199,7 +199,7 @@ COMMANDS = {
         "MODEL may also be the folder of a saved result. Kinds: ladder (what each relaxation certifies), region (the "
         "parameters that explain the data), expressions (each unknown probability), policy (over two state "
         "variables), advice (where more data help), residuals (where data and model differ), units (of "
-        "the table that certify --by wrote, with the value that at least 90 % of such units reach, at a confidence of "
+        "the table that certify --by wrote, with the value that at least 80 % of such units reach, at a confidence of "
         "95 %). Ends with 0, or with 3 if the data reject the model.",
         {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
     ),

@@ -52,7 +52,9 @@ def draw_units(
     axes.hlines(places, *ends.T, colors=colours, linewidth=3 if is_named else 260 / len(lines), zorder=2)
     look = {"marker": "o", "markersize": 3.5, "linestyle": "none"} if is_named else {"linewidth": 1.4}
     axes.plot(ends[:, 0 if is_max else 1], places, color=BLACK, zorder=3, **look)
+    sentence = "" if reached is None else reached[1]
     if reached is not None and np.isfinite(reached[0]):
+        sentence = f"Dashed: {sentence}"
         axes.axvline(reached[0], color=VERMILION, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
     if is_named:
         axes.set_yticks(places, [cut(row.unit, _LONGEST) for row in shown])
@@ -71,7 +73,7 @@ def draw_units(
         rest = Counter(row.verdict for row in rows if row.lower != row.lower)
         told = [f"{number_of(n, 'unit')} without bounds ({verdict})." for verdict, n in rest.items()]
         medians = [f"Lines are medians of {per:,} units."] if per > 1 else []
-        heading(axes.figure, "" if reached is None else f"Dashed: {reached[1]}", " ".join([*medians, *told]))
+        heading(axes.figure, sentence, " ".join([*medians, *told]))
     return axes.figure
 
 
