@@ -180,7 +180,7 @@ def common_half_space(
     weights = (per_visit[:, table.group] * factors).sum(axis=0)
     visits_bet_on = (share[:, None] * visits)[is_open]
     gains = [each.shares[:, None] * log_gains(table, each.outcome_counts, each.factors, each.mixed) for each in parts]
-    terms = [[-bound], visits_bet_on, -visits_bet_on * np.log(means[is_open]), *map(np.ravel, gains)]
+    terms = [np.array([-bound]), visits_bet_on, -visits_bet_on * np.log(means[is_open]), *map(np.ravel, gains)]
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
     # most outcomes were not seen in most stages; a larger offset keeps more points, which is safe
