@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import chdir
 from functools import cache, partial
 from pathlib import Path
+from shutil import copy
 from types import FunctionType
 from typing import Any
 
@@ -115,8 +116,8 @@ def readers(folder: Path) -> Mapping[str, Reader]:
     plumdp.write_result(certificate, result, model=model, counts=counts, witness=witness)
     plumdp.write_counts(counts, folder / "counts.parquet")
     known = plumdp.exchange.interval_model(learned)
-    for name in ("model.umb", "model.drn"):
-        plumdp.exchange.write_interval_model(known, folder / name)
+    plumdp.exchange.write_interval_model(known, folder / "model.umb")
+    copy(Path(__file__).parents[1] / "tests" / "models" / "robot.drn", folder / "model.drn")
     for name in ("log.csv", "log.json", "log.parquet"):
         plumdp.data.write_runs(model, study.true_point, 20, folder / name, rng=1, max_steps=6)
     (folder / "log.xes").write_text(f"<log>{f'<trace>{_EVENT}{_EVENT}</trace>' * 3}</log>")

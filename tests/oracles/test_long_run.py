@@ -189,9 +189,9 @@ def test_storm_agrees(seed, tmp_path):
     model, point = random_model(rng), {"p": Fraction(1, 4), "q": Fraction(2, 5)}
     earned = RewardStructure(None, rng.integers(0, 9, model.graph.n_choices) / 4)
     model = replace(model, rewards={"earned": earned})
-    plumdp.exchange.write_interval_model(model_at(model, point), tmp_path / "model.drn")
+    plumdp.exchange.write_interval_model(model_at(model, point), tmp_path / "model.umb")
     formula = stormpy.parse_properties('R{"earned"}max=? [ LRA ]')[0]
-    built = stormpy.build_model_from_drn(str(tmp_path / "model.drn"))
+    built = stormpy.build_model_from_umb(str(tmp_path / "model.umb"))
     theirs = stormpy.model_checking(built, formula).get_value_vector()[0]
     ours = solve(instantiate(model, point), plumdp.parse_property('R{"earned"}max=? [ LRA ]', model))
     assert ours.lower[0] - 1e-5 <= theirs <= ours.upper[0] + 1e-5

@@ -20,7 +20,7 @@ from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_MODELS = size(60, 510)  # of each of eight kinds, with unknown and with known support, each in four senses
+N_MODELS = size(60, 510)  # of each of eight kinds, each in four senses
 PRECISION = 1e-6
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
 

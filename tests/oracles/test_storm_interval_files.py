@@ -50,9 +50,7 @@ def random_model(seed):
 
 
 def storm_reads(path):
-    if path.suffix == ".umb":
-        return stormpy.build_model_from_umb(str(path))
-    return stormpy.build_model_from_drn[stormpy.Interval](str(path))
+    return stormpy.build_model_from_umb(str(path))
 
 
 QUERIES = ('P{}=? [ F "goal" ]', 'P{}=? [ "safe" U "goal" ]', 'P{}=? [ F<=6 "goal" ]', 'R{{"cost"}}{}=? [ C<=5 ]')
@@ -64,11 +62,10 @@ SECOND = {
 }
 
 
-@pytest.mark.parametrize("ending", [".umb", ".drn"])
 @pytest.mark.parametrize("seed", range(6))
-def test_storm_solves_what_we_write_as_we_do(tmp_path, ending, seed):
+def test_storm_solves_what_we_write_as_we_do(tmp_path, seed):
     """Ours is asked in PRISM's words: the agent first, nature second."""
-    model, path = random_model(seed), tmp_path / f"model{ending}"
+    model, path = random_model(seed), tmp_path / "model.umb"
     pl.exchange.write_interval_model(model, path)
     theirs, ours = storm_reads(path), pl.exchange.read_interval_model(path)
     for query in QUERIES:
@@ -135,8 +132,8 @@ def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_
     assert {0.55, 0.8, 0.9, 0.1, 0.3} <= {*model.mdp.lower.tolist(), *model.mdp.upper.tolist()}
     assert set(model.graph.states) == {"x", "is_tired"}
     assert model.rewards["steps"].state[0] == 0.1
-    pl.exchange.write_interval_model(model, tmp_path / "walk.drn")
-    theirs = storm_reads(tmp_path / "walk.drn")
+    pl.exchange.write_interval_model(model, tmp_path / "walk.umb")
+    theirs = storm_reads(tmp_path / "walk.umb")
     start = model.graph.initial_state
     for nature, second in (("robust", "min"), ("optimistic", "max")):
         ours = pl.stages.solve(model, f"Pmax{second}=? [ F x=N ]", precision=1e-8)
@@ -179,14 +176,13 @@ def test_what_storm_finds_on_the_exported_model_is_what_we_certify_and_not_bette
         assert value >= certificate.upper - TOLERANCE
 
 
-@pytest.mark.parametrize("suffix", [".drn", ".umb"])
-def test_storm_reads_a_model_at_a_point_as_a_plain_mdp_with_our_values(tmp_path, suffix):
+def test_storm_reads_a_model_at_a_point_as_a_plain_mdp_with_our_values(tmp_path):
     study = pl.case_study("aircraft:20,10")
     model = model_at(study.model, study.true_point)
-    path = tmp_path / f"model{suffix}"
+    path = tmp_path / "model.umb"
     pl.exchange.write_interval_model(model, path)
     text = 'Pmax=? [ !"collision" U "goal" ]'
-    plain = stormpy.build_model_from_umb(str(path)) if suffix == ".umb" else stormpy.build_model_from_drn(str(path))
+    plain = storm_reads(path)
     assert "Interval" not in type(plain).__name__
     formula = stormpy.parse_property(text)
     found = np.array(stormpy.model_checking(plain, formula).get_value_vector())

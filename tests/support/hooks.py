@@ -35,7 +35,7 @@ FEATURES = {
     "learned rewards": Feature(
         "model/learned_rewards data/reward_values confidence/reward_coins model/readers/reward_items",
         r"learned_rewards|LearnedRewards|LEARNED_REWARDS|no_rewards|reward_(columns|values|coins)|(terms|reward|payoff|chain|one)\.learned\b",
-        36,
+        28,
     ),
     "tables": Feature(
         "tables/ model/free_rows model/table_model model/unmodelled_exits",
@@ -45,7 +45,7 @@ FEATURES = {
     "models on disk": Feature(
         "model/explore_levels model/stored_files solver/by_levels",
         r"graph\.levels|no_points|stored_files|on_disk|\.DISK\b|by_levels|explore_levels",
-        23,
+        15,
     ),
     "model tolerance": Feature("confidence/tolerant", r"model_tolerance|MODEL_TOLERANCE|tolerant|tolerating", 23),
     "panel data": Feature(

@@ -293,8 +293,6 @@ class Prize:
         return self
     def stretched(self, graph):
         return replace(self, prize=np.concatenate([self.prize, np.zeros(graph.n_choices)]))
-    def with_sinks(self, is_end, is_trap, reward, *, until_end):
-        raise ModelError("prizes of several values cannot be solved with known support")
     def check_size(self, graph):
         if len(self.prize) != graph.n_states:
             raise ModelError(f"prizes are given for {len(self.prize)} states, but the model has {graph.n_states}")

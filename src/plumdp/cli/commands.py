@@ -138,7 +138,7 @@ COMMANDS = {
             "model": "An interval model: .umb, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
-            "output": "A file: the policy (.csv, .json, .txt, .py, .rules) or the model (.umb, .drn).",
+            "output": "A file: the policy (.csv, .json, .txt, .py, .rules) or the model (.umb).",
         },
     ),
     "export": Command(

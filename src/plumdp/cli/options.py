@@ -162,7 +162,7 @@ class Options:
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
         "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "
-        "Storm, .txt of PRISM, .py, .rules), or the learned intervals (.umb, .drn).", common=True)
+        "Storm, .txt of PRISM, .py, .rules), or the learned intervals (.umb).", common=True)
     force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
     witness: bool = option(
         "result", "--witness", "Add to the folder what others need to check the result with plumdp verify.", False)

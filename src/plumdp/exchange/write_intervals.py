@@ -1,14 +1,11 @@
-"""Writes interval models by the ending of the file name, such as Storm's explicit text (``.drn``).
-
-Writing UMB archives (unified Markov binary): interval MDPs for Storm and PRISM, in bulk and bit-exact.
-"""
+"""Writes interval models as UMB archives (unified Markov binary) for Storm and PRISM, in bulk and bit-exact."""
 
 from __future__ import annotations
 
 import io
 import json
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ import numpy.typing as npt
 
 from plumdp.base.edge import replacing
 from plumdp.base.errors import ModelError
-from plumdp.exchange.read_drn import NO_NAME
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, require_interval_model
@@ -154,104 +150,6 @@ def _write(path: Path, files: Files) -> None:
             archive.addfile(entry, io.BytesIO(np.ascontiguousarray(content).data))
 
 
-def write_drn(model: IntervalModel, path: str | Path) -> None:
-    """Write states with rewards and labels, their actions, and a line ``successor : [lower, upper]`` for each edge.
-
-    If all bounds are equal, as at a point, the lines have numbers, and Storm reads a plain MDP. Values of the state
-    variables are comments, in the form that Storm gives them.
-    """
-    file = Path(path)
-    _check_words(file, "action", model.graph.action_names)
-    _check_words(file, "reward", model.rewards)
-    for name in model.labels:
-        if '"' in name or "\n" in name or name == "init":
-            raise ModelError(f"{file}: label {name!r} cannot be written; give it another name")
-    if "" in [*model.rewards][1:]:
-        raise ModelError(f"{file}: the reward structure without a name must be the first one")
-    lines = [*_header(model)]
-    lines += _states(model, _valuations(file, model.graph))
-    with replacing(file) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as opened:
-        opened.writelines(f"{line}\n" for line in lines)
-
-
-def _check_words(file: Path, thing: str, names: Iterable[str]) -> None:
-    """Refuse names with blanks, which separate columns in texts."""
-    for name in names:
-        if name and (len(name.split()) != 1 or name != name.strip()):
-            raise ModelError(f"{file}: {thing} {name!r} has blanks, which a text cannot hold; write a file .umb")
-
-
-def _header(model: IntervalModel) -> Iterator[str]:
-    graph = model.graph
-    yield "// Exported by plumdp"
-    yield "@type: MDP"
-    yield f"@value_type: {'double' if model.mdp.is_point else 'double-interval'}"
-    yield from ("@parameters", "")
-    yield from ("@reward_models", " ".join(model.rewards))
-    yield from ("@nr_states", str(graph.n_states))
-    yield from ("@nr_choices", str(graph.n_choices))
-    yield "@model"
-
-
-def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
-    mdp, graph = model.mdp, model.graph
-    labels = _labels(model)
-    state_rewards = _rewards([reward.state for reward in model.rewards.values()], graph.n_states)
-    choice_rewards = _rewards([reward.choice for reward in model.rewards.values()], graph.n_choices)
-    names = [_quoted(name) or NO_NAME for name in graph.action_names]
-    successor, action = graph.successor.tolist(), graph.action.tolist()
-    probability = _probabilities(mdp)
-    choices, transitions = graph.first_choice.tolist(), graph.first_transition.tolist()
-    for state in range(graph.n_states):
-        yield f"state {state}{state_rewards[state]}{labels[state]}"
-        yield valuations[state]
-        for choice in range(choices[state], choices[state + 1]):
-            yield f"\taction {names[action[choice]]}{choice_rewards[choice]}"
-            for edge in range(transitions[choice], transitions[choice + 1]):
-                yield f"\t\t{successor[edge]} : {probability[edge]}"
-
-
-def _probabilities(mdp: IntervalMDP) -> list[str]:
-    """Return the probability of each edge as text."""
-    lower, upper, is_point = mdp.lower.tolist(), mdp.upper.tolist(), mdp.is_point
-    text = [repr(a) if is_point else f"[{a!r}, {b!r}]" for a, b in zip(lower, upper, strict=True)]
-    return [text[number] for number in mdp.expression.tolist()]
-
-
-def _rewards(columns: list[np.ndarray | None], size: int) -> list[str]:
-    """Return the rewards of each state or choice in brackets, as numbers: Storm reads no intervals there."""
-    if not columns:
-        return [""] * size
-    filled = [np.zeros(size) if column is None else column for column in columns]
-    cells = (map(repr, column.tolist()) for column in filled)
-    return [f" [{', '.join(row)}]" for row in zip(*cells, strict=True)]
-
-
-def _labels(model: IntervalModel) -> list[str]:
-    texts = [""] * model.graph.n_states
-    texts[model.graph.initial_state] = " init"
-    for name, mask in model.labels.items():
-        for state in np.flatnonzero(mask).tolist():
-            texts[state] += f" {_quoted(name)}"
-    return texts
-
-
-def _quoted(name: str) -> str:
-    """Return a name as it is if it is an identifier, and in quotes if not."""
-    return name if not name or name.isidentifier() else f'"{name}"'
-
-
-def _valuations(file: Path, graph: Graph) -> list[str]:
-    cells = []
-    for name, values in graph.states.items():
-        texts = text_column(file, name, graph)
-        if values.dtype.kind == "b":
-            cells.append([name if text == "true" else f"!{name}" for text in texts])
-        else:
-            cells.append([f"{name}={text}" for text in texts])
-    return ["//[" + "\t& ".join(row) + "]" for row in zip(*cells, strict=True)] or ["//[]"] * graph.n_states
-
-
 def text_column(file: Path, name: str, graph: Graph) -> list[str]:
     """Return the values of a state variable as words: numbers, ``true`` and ``false``, or texts without separators."""
     values = graph.states[name]
@@ -265,22 +163,20 @@ def text_column(file: Path, name: str, graph: Graph) -> list[str]:
 
 INTERVAL_WRITERS: Mapping[str, Callable[[IntervalModel, Path], None]] = {
     ".umb": lambda model, path: write_umb(model.mdp, path, labels=model.labels, rewards=model.rewards),
-    ".drn": write_drn,
 }
 
 
 def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -> None:
     """Write an interval model for Storm or PRISM, in the format that the file's name ends in; bounds stay bit by bit.
 
-    Other tools know neither regions nor known supports: they are written as intervals that may be 0, which allow nature
-    more.
+    Other tools know no regions: they are written as intervals, which allow nature more.
 
     Parameters
     ----------
     model
         The intervals, with or without labels and rewards.
     path
-        The file: ``.umb`` is a UMB archive, ``.drn`` Storm's text.
+        The file, whose name ends in ``.umb``, a UMB archive.
 
     Examples
     --------
@@ -288,8 +184,8 @@ def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -
     >>> from plumdp.exchange import read_interval_model
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])
     >>> with TemporaryDirectory() as folder:
-    ...     write_interval_model(mdp, Path(folder) / "model.drn")
-    ...     read_interval_model(Path(folder) / "model.drn").mdp.upper
+    ...     write_interval_model(mdp, Path(folder) / "model.umb")
+    ...     read_interval_model(Path(folder) / "model.umb").mdp.upper
     array([0.5, 0.9, 1. ])
     """
     model = require_interval_model("write_interval_model", model)

@@ -39,22 +39,6 @@ def value_in_words(text: str, *, system: str = "") -> str:
         return ""
 
 
-def steps_in_words(text: str) -> str:
-    """Return up to which step a property looks, for the end of a sentence, or nothing if it has no such step.
-
-    >>> steps_in_words('Pmax=? [ F<=12 "goal" ]'), steps_in_words("Rmin=? [ C<=12 ]"), steps_in_words("Rmax=? [ C ]")
-    (' within 12 steps', ' over 12 steps', '')
-    """
-    try:
-        content = _parts(text)[1]
-        kind = content[0].text
-        last = _window(content[1 if kind in ("F", "G", "C", "I") else _until(content) + 1 :])[1]
-        is_simple = last and (kind in ("C", "I") or not _is_mission(content))
-        return f" {_UP_TO.get(kind, 'within')} {_whole(last)} steps" if is_simple else ""
-    except (ModelError, IndexError, ValueError):
-        return ""
-
-
 def is_probability(text: str) -> bool:
     """Return whether the value of a property is a probability, as far as its text says so.
 
