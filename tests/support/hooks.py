@@ -51,12 +51,12 @@ FEATURES = {
     "panel data": Feature(
         "model/gaps data/observations confidence/observation_paths",
         r"\.GAPS\b|(model|counted)\.gaps\b|with_gaps|asked_expressions|counted_graph|(are_|data\.)observations|observation_paths",
-        19,
+        20,
     ),
     "time": Feature(
         "data/time_parts fit/time_tests certifying/since",
         r"[Tt]ime_?([Pp]arts|[Tt]ests)|is_over_time|\bCHANGED\b|Trait\.SINCE\b|certifying\.since|counts\.time|has_time",
-        17,
+        18,
     ),
 }
 
