@@ -230,7 +230,7 @@ def test_runs_that_exclude_each_other_contradict_what_is_assumed_of_runs_and_not
         assert found.headline.startswith("Premises rejected: whole runs put a value above 0.1")
         assert "the model test" not in found.headline
         assert not found.claim.claims_bounds
-        assert "no evidence against it" in str(found)  # the model is not blamed
+        assert "no sign that the model is wrong" in str(found)  # the model is not blamed
 
 
 def test_whole_runs_speak_beside_a_table_without_counts():

@@ -20,6 +20,7 @@ _FEW = 3  # digits of a number in a sentence
 _PER_MILLION, _ONE_MILLIONTH = 1e-3, 1e-6  # probabilities below are out of a million, or of a power of ten
 _NEARLY = 0.01  # probabilities that are closer to one have digits of what is missing
 DOUBT = 0.05  # smaller p-values are worth a word
+_MISSES, _VISITED = "misses errors below about", "in the most visited distribution"
 
 
 def outward(value: float, side: int, digits: int = 6) -> str:
@@ -138,9 +139,12 @@ def verdict_on_model(
     with a model tolerance no test looks at changes over time.
 
     >>> "".join(verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0))
-    'the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid at any time)'
+    'the data show no sign that the model is wrong (p = 1)'
     """
-    text, untested = f"p = {outward(p_value, 1, 2)}", "; with a model tolerance, changes over time are not tested"
+    text, untested = (
+        f"p = {outward(p_value, 1, 2).lower()}",
+        "; with a model tolerance, changes over time are not tested",
+    )
     if model_tolerance and p_value <= error:
         return "no parameters explain the data", f" ({text}); the bounds allow for rows that are off{untested}"
     if status == Status.REJECTED:
@@ -149,20 +153,8 @@ def verdict_on_model(
     if p_value <= DOUBT:
         look = "but not enough to reject it; plumdp check-model says where to look"
         return "some doubt whether the model is right", f" ({text}), {look}{untested if model_tolerance else ''}"
-    sign = f"the data show no sign that the model is wrong{hidden(visible_error)}"
-    return sign, f" ({weak_evidence(p_value)}){untested if model_tolerance else ''}"
-
-
-def hidden(visible_error: float | None) -> str:
-    """Return the size of a model error that a test would hardly ever show, in words, if it is known.
-
-    >>> hidden(0.0123)
-    ', though an error of less than about 0.012 in the most visited distribution would hardly show, by an estimate'
-    """
-    if visible_error is None:
-        return ""
-    hardly = "in the most visited distribution would hardly show, by an estimate"
-    return f", though an error of less than about {visible_error:.2g} {hardly}"
+    small = "" if visible_error is None else f"; {_MISSES} {visible_error:.2g} {_VISITED}, by an estimate"
+    return f"the data show no sign that the model is wrong{small}", f" ({text}){untested if model_tolerance else ''}"
 
 
 def passed(p_value: float, visible_error: float | None) -> str:
@@ -172,18 +164,7 @@ def passed(p_value: float, visible_error: float | None) -> str:
     'passed (p = 1); misses errors below about 0.019 in the most visited distribution'
     """
     text = f"passed (p = {outward(p_value, 1, 2).lower()})"
-    missed = "misses errors below about"
-    return text if visible_error is None else f"{text}; {missed} {visible_error:.2g} in the most visited distribution"
-
-
-def weak_evidence(p_value: float) -> str:
-    """Return a p-value that rejects nothing; what 1 means is said.
-
-    >>> weak_evidence(0.25)
-    'p = 0.25'
-    """
-    text = f"p = {outward(p_value, 1, 2).lower()}"
-    return f"{text}: no evidence against it, by a test that is valid at any time" if text == "p = 1" else text
+    return text if visible_error is None else f"{text}; {_MISSES} {visible_error:.2g} {_VISITED}"
 
 
 def approximately(interval: tuple[float, float], *, is_probability: bool = False) -> str:
