@@ -144,7 +144,7 @@ def answer(given, folder):
     if T.DIFFERENCE in given:
         return pl.difference(learned, text, "toss", "try").with_comparison(), model, learned.counts, None
     found = pl.conclude(learned, question, relaxation=relaxation, policy=policy)
-    return found, model, learned.counts, pl.decisions.make_witness(learned, found)
+    return found, model, learned.counts, pl.decisions.make_witness(learned, found) if T.WITNESS in given else None
 
 
 def lost(result, folder):
