@@ -117,14 +117,10 @@ def test_an_episode_ends_where_the_policy_only_stays(walk):
 
 
 @pytest.mark.slow
-def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(walk):
+def test_learning_takes_the_environment_itself_as_gym_environment_does_with_the_seed_0(walk):
     def numbers(records):
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in records]
 
-    bare = numbers(pl.learn_online(walk, Walk(), GOAL, episodes=20, rng=4))
-    wrapped = gym_environment(walk, Walk(), rng=4)
-    assert bare == numbers(pl.learn_online(walk, wrapped, GOAL, episodes=20))
-    assert bare[-1][0] == 20
     default = gym_environment(walk, Walk(), rng=0)
     assert numbers(pl.learn_online(walk, Walk(), GOAL, episodes=9)) == numbers(
         pl.learn_online(walk, default, GOAL, episodes=9)
@@ -139,10 +135,10 @@ def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(wa
 @pytest.mark.parametrize("act", [ARROWS, ARROWS.__getitem__], ids=["dict", "function"])
 def test_observe_gives_variables_in_their_order_or_by_name(grid, observe, act):
     """The environment knows neither seeds nor spaces; equal numbers of its own generator must give equal counts."""
-    expected = pl.data.sample_env(grid, Grid(3), 40, rng=2, observe=tuple, act=ARROWS)
-    counts = pl.data.sample_env(grid, Grid(3), 40, rng=2, observe=observe, act=act)
+    expected = pl.data.sample_env(grid, gym_environment(grid, Grid(3), observe=tuple, act=ARROWS), 40, rng=2)
+    counts = pl.data.sample_env(grid, gym_environment(grid, Grid(3), observe=observe, act=act), 40, rng=2)
     assert counts.counts.tolist() == expected.counts.tolist()
-    record = final(pl.learn_online(grid, Grid(3), CORNER, episodes=30, observe=observe, act=act))
+    record = final(pl.learn_online(grid, gym_environment(grid, Grid(3), observe=observe, act=act), CORNER, episodes=30))
     assert (record.episodes, record.true_value) == (30, None)
     assert record.policy((1, 1), observe=observe) == record.policy({"x": 1, "y": 1}) == record.policy.action(x=1, y=1)
 
@@ -167,11 +163,13 @@ def broken(observation):
 
 
 def sample(env, model, **options):
-    pl.data.sample_env(model, env, 3, rng=1, **options, policy=model.graph.first_choice[:-1])
+    env = gym_environment(model, env, **options) if options else env
+    pl.data.sample_env(model, env, 3, rng=1, policy=model.graph.first_choice[:-1])
 
 
 def learn(env, model, **options):
-    list(pl.learn_online(model, env, GOAL, episodes=3, exploration=1e-9, **options))
+    env = gym_environment(model, env, **options) if options else env
+    list(pl.learn_online(model, env, GOAL, episodes=3, exploration=1e-9))
 
 
 @pytest.mark.parametrize("run", [sample, learn])
@@ -180,16 +178,10 @@ def test_misuse_is_refused_with_a_sentence(walk, run):
 
 
 def test_what_cannot_be_guessed_is_asked_for(grid):
-    refused("environments:grid", lambda given: pl.data.sample_env(grid, Grid(), 3, rng=1, **eval(given)), pl.DataError)
-
-
-def test_options_that_an_environment_has_no_use_for_are_refused(walk):
-    made = gym_environment(walk, Walk(), rng=1)
-    with pytest.raises(pl.DataError) as caught:
-        next(pl.learn_online(walk, made, GOAL, episodes=3, rng=1, observe=int))
-    assert str(caught.value) == (
-        "rng=, observe=: for a bare Gymnasium environment only; GymEnvironment runs episodes by itself, so give it "
-        "what it needs where you make it"
+    refused(
+        "environments:grid",
+        lambda given: pl.data.sample_env(grid, gym_environment(grid, Grid(), **eval(given)), 3, rng=1),
+        pl.DataError,
     )
 
 

@@ -12,7 +12,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.data.observing import self_loops
 from plumdp.data.pilots import planned_moments
-from plumdp.data.simulators import as_env, sample_env
+from plumdp.data.simulators import as_env, gym_environment, sample_env
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
@@ -272,7 +272,9 @@ def test_the_same_seed_gives_the_same_counts(betting):
 
 def test_a_foreign_environment_is_read_through_observe_and_act(betting):
     weights, act = zero_or_one(betting.model)
-    counts = sample_env(betting.model, Coin(25), 400, rng=1, observe=observe, act=act, policy=weights)
+    counts = sample_env(
+        betting.model, gym_environment(betting.model, Coin(25), observe=observe, act=act), 400, rng=1, policy=weights
+    )
     graph = betting.model.graph
     taken = np.bincount(graph.action, counts.visits, len(graph.action_names)).astype(int)
     assert taken[:2].sum() == counts.total == 400 * 25
@@ -289,8 +291,9 @@ def test_what_does_not_fit_the_model_is_named(betting):
     _, act = zero_or_one(betting.model)
 
     def run(changes):
-        arguments = {"env": Coin(25), "episodes": 50, "observe": observe, "act": act} | eval(changes)
-        sample_env(policy=policy, model=betting.model, rng=1, **arguments)
+        given = {"env": Coin(25), "episodes": 50, "observe": observe, "act": act} | eval(changes)
+        how = {name: given.pop(name) for name in ("env", "observe", "act")}
+        sample_env(betting.model, gym_environment(betting.model, **how), policy=policy, rng=1, **given)
 
     refused("environments:runs", run, pl.DataError)
 

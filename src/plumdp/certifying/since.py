@@ -26,7 +26,8 @@ from plumdp.model.question import Asked
 from plumdp.result.certificate import Certificate
 from plumdp.result.printing import percent
 
-BY_LOOKING = "this holds for whichever start you choose, also by looking"
+_BY_LOOKING = "this holds for whichever start you choose, also by looking"
+_ALONE = "each night holds by itself with this confidence"
 
 
 def certify_since(
@@ -79,12 +80,11 @@ def with_share(
     assuming: Iterable[str],
     *,
     prespecified: bool,
-    said: str = BY_LOOKING,
 ) -> Certificate:
     """Return the certificate of data since a start that has a share of the error; ``assuming`` is said of the data."""
     own = 1 - (1 - confidence) * weight
     found = certify(model, counts, question, confidence=own, policy=policy, prespecified=prespecified)
-    said += "" if weight == 1 else f" (this one by itself: {percent(own)})"
+    said = _ALONE if weight == 1 else f"{_BY_LOOKING} (this one by itself: {percent(own)})"
     same = f"nothing has changed since {since}"
     rests_on = tuple(dict.fromkeys([Assumption(f"{same}; {said}", brief=same), *assuming, *found.rests_on.assumptions]))
     about = found.beside.approximate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ from plumdp.base.errors import DataError, ModelError, Option, needs
 from plumdp.base.progress import tell_share, working
 from plumdp.data.context_counts import ContextCounter
 from plumdp.data.contexts import MOST_TRANSITIONS
-from plumdp.data.counts import CountArray, Sampling, TransitionCounts
+from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_for, pilot_size, planned_pilot
 from plumdp.data.reward_values import add_values
@@ -123,8 +123,6 @@ def sample_env(
     sampling: Sampling = "adaptive",
     pilot: bool = True,
     reward: str | None = None,
-    observe: Observe | None = None,
-    act: Act | None = None,
 ) -> TransitionCounts:
     """Return the transition counts of episodes of a Gymnasium environment.
 
@@ -138,7 +136,8 @@ def sample_env(
     model
         The parametric model.
     env
-        The Gymnasium environment.
+        The Gymnasium environment, or what ``gym_environment`` makes of one, which says how observations and actions are
+        read.
     episodes
         The number of episodes.
     rng
@@ -154,12 +153,6 @@ def sample_env(
         False places no bets.
     reward
         The learned reward whose values the environment gives, which must be the only one.
-    observe
-        Turns an observation into the state variables: a dict, or a tuple in the order of the model. It may be left out
-        if observations are mappings of the variables, or the value of the only one.
-    act
-        A function or a dict that turns the name of an action into the environment's action. It may be left out if the
-        environment has as many discrete actions as the model, in the order of ``model.graph.action_names``.
 
     Returns
     -------
@@ -181,7 +174,11 @@ def sample_env(
     """
     require_model("an environment", model)
     require_positive("episodes", episodes)
-    runner = gym_environment(model, env, rng=0, max_steps=max_steps, observe=observe, act=act)
+    runner = env if isinstance(env, GymEnvironment) else gym_environment(model, env)
+    require_same_graph(model.graph, runner.graph)
+    if max_steps is not None:
+        require_positive("max_steps", max_steps)
+        runner = replace(runner, max_steps=max_steps)
     moves = leaving(model.graph, policy_weights(model.graph, policy))
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     is_table, n_transitions = model.counted.is_table, model.graph.n_transitions
@@ -329,12 +326,17 @@ def gym_environment(
     model: ParametricMDP,
     env: Any,
     *,
-    rng: Rng,
+    rng: Rng = 0,
     max_steps: int | None = None,
     observe: Observe | None = None,
     act: Act | None = None,
 ) -> GymEnvironment:
-    """Return a Gymnasium environment as one for ``learn_online``; ``observe`` and ``act`` are as in ``sample_env``.
+    """Return a Gymnasium environment as one for ``learn_online`` and ``sample_env``.
+
+    ``observe`` turns an observation into the state variables: a dict, or a tuple in the order of the model. It may be
+    left out if observations are mappings of the variables, or the value of the only one. ``act`` is a function or a
+    dict that turns the name of an action into the environment's action. It may be left out if the environment has as
+    many discrete actions as the model, in the order of ``model.graph.action_names``.
 
     Each episode resets the environment with a seed of its own. If nothing but this seed decides what happens, episode k
     is always the same under the same policy, and learning that was interrupted goes on as if it had not been. (An
@@ -369,7 +371,7 @@ def is_gymnasium(env: Any) -> bool:
 def _require_gymnasium(env: Any) -> None:
     """Refuse what is not a Gymnasium environment, and say what to write instead."""
     if isinstance(env, GymEnvironment):
-        raise DataError("this is an environment for learn_online already: give the Gymnasium environment inside, .env")
+        raise DataError("this was made by gym_environment already: give the Gymnasium environment inside, .env")
     if isinstance(env, str):
         raise DataError(f"this is the name of an environment: give gymnasium.make({env!r})")
     if not is_gymnasium(env):

@@ -66,13 +66,14 @@ _TABLE = "table_of_the_log"
 _IN_RUNS = f'PARTITION BY "{EPISODE}" ORDER BY "{STEP}"'
 _STEPS_AROUND = {STEP_BEFORE: f'lag("{STEP}")', NEXT_STEP: f'lead("{STEP}")', SECOND_STEP: f'lead("{STEP}", 2)'}
 _IS_NEXT = f'"{NEXT_STEP}" = "{STEP}" + 1'
-_PLACE_IN_RUN = f"""CASE
+PLACE_IN_RUN = f"""CASE
     WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'unplaced'
     WHEN "{STEP}" = "{STEP_BEFORE}" OR "{STEP}" = "{NEXT_STEP}" THEN 'duplicate'
     WHEN "{NEXT_STEP}" IS NULL THEN 'last'
     WHEN "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
     WHEN {_IS_NEXT} THEN 'step'
     ELSE 'apart' END"""  # which are steps if numbers only order the rows
+PLACE_OF_ORDERED = PLACE_IN_RUN.replace(f"WHEN {_IS_NEXT} THEN 'step'", "")
 _IS_UNPLACED = f'"{EPISODE}" IS NULL OR "{STEP}" IS NULL'  # such rows may be copies or not, which nobody can tell
 _PLACE_OF_MOVE = f"""CASE
     WHEN {_IS_UNPLACED} THEN 'step'
@@ -84,7 +85,7 @@ Every: TypeAlias = Literal["first", "row", "row or copy"]
 _WHERE = {STAGE: "min", PLACE_OF_ROW: "min", PLACES_OF_ROWS: "list"}  # what becomes of them if rows are alike
 
 _NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
-_PLACE_IN_ORDER = f"""CASE
+PLACE_IN_ORDER = f"""CASE
     WHEN "{NEXT_EPISODE}" IS DISTINCT FROM "{EPISODE}" THEN 'last'
     WHEN {_IS_NEXT} THEN 'step'
     ELSE 'apart' END"""
@@ -196,9 +197,9 @@ def counts_query(
     table_columns = _names_there(source_columns(sources.values()), named(columns, model.graph.states), form, dialect)
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
-    is_ordered = steps == "ordered"
-    write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True, pasts=has_steps)
-    query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE), dialect="duckdb")
+    place = PLACE_OF_ORDERED if steps == "ordered" else PLACE_IN_RUN
+    write = partial(count_sql, place=place, is_warehouse=True, once=has_steps, pasts=has_steps)
+    query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE, first=(n_runs, SIZES)), dialect="duckdb")
     kept = rewards.kept_columns(SIZES)
     for column in query.expressions:
         if column.alias in kept:
@@ -288,33 +289,30 @@ def count_sql(
     columns: Mapping[str, str],
     table: str,
     *,
-    n_runs: str | None = None,
-    sizes: Sequence[int] = SIZES,
+    first: tuple[str | None, Sequence[int]] = (None, SIZES),
     once: bool = False,
-    is_ordered: bool = False,
+    place: str = PLACE_IN_RUN,
     is_warehouse: bool = False,
-    in_order: bool = False,
     pasts: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
-    It also counts all runs as ``n_runs``, and the rows of the first 4, 16, … of them, or of other ``sizes``. ``once``
-    counts rows of one step of a run that are alike as one, and says how many copies of it there are. It needs run and
-    step. Where ``columns``
-    has the stage of a row, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
-    only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine, and
-    ``in_order`` that each run lies in one piece, its steps ascending: then one pass over the rows will do.
-    ``pasts`` counts rows by the past of their runs as well, in rows of their own; it needs run and step, and each step
-    ``once`` if these are transitions.
+    ``first`` has the name of a column with the number of all runs, if they are counted, and of how many first ones rows
+    are counted: 4, 16, … if nothing is said. ``once`` counts rows of one step of a run that are alike as one, and says
+    how many copies of it there are. It needs run and step. Where ``columns`` has the stage of a row, rows of each stage
+    are counted by themselves. ``place`` says where in its run a row is: ``PLACE_IN_ORDER`` if each run lies in one
+    piece, its steps ascending, so that one pass over the rows will do, and ``PLACE_OF_ORDERED`` if all steps only order
+    the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine. ``pasts`` counts rows
+    by the past of their runs as well, in rows of their own; it needs run and step, and each step ``once`` if these are
+    transitions.
     """
+    n_runs, sizes = first
     firsts = {f"{FIRST_COUNT}{size}": size for size in sizes}
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *firsts, RUN, RUN_NUMBER}
     columns = with_values(columns, is_warehouse=is_warehouse)
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
-    place = _PLACE_IN_ORDER if in_order else _PLACE_IN_RUN
-    place = place.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else place
     pasts = pasts and has_pasts(graph) and GAP not in columns and STAGE not in columns
     parts, steps = _steps(graph, form, columns, table, place, n_runs, once, pasts)
     observations = [name for name in (GAP, PARTIAL) if name in columns]
@@ -349,7 +347,7 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     columns = {**with_values(columns), PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
     if form == "counts":
         return select_sql(columns, table)
-    parts, steps = _steps(graph, form, columns, table, _PLACE_IN_RUN, None, once)
+    parts, steps = _steps(graph, form, columns, table, PLACE_IN_RUN, None, once)
     counted = f"CASE WHEN {N_COPIES} > 0 THEN [list_min({PLACES_OF_ROWS})] ELSE {PLACES_OF_ROWS} END"
     where = PLACES_OF_ROWS if every == "row or copy" else counted
     own = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in _of_observations(columns, form).items())
@@ -415,7 +413,7 @@ def _steps(
     It has a row for each step: state, action, next state, the ``place`` of the row in its run unless rows of
     transitions are counted as they come, and what ``columns`` has besides.
     """
-    state, is_runs, in_order = state_columns(graph), form == "trajectories", place == _PLACE_IN_ORDER
+    state, is_runs, in_order = state_columns(graph), form == "trajectories", place == PLACE_IN_ORDER
     after = dict(zip(next_columns(graph), state, strict=True))
     shown = [*state_columns(graph, form), ACTION, *(() if is_runs else after)]
     beside = (*_WHERE, *value_columns(columns), *_known(graph, columns))

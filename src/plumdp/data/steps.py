@@ -39,7 +39,18 @@ from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
 from plumdp.data.raw_logs import FIRST_RUNS, FirstRuns, first_runs_sql, part_sql, unit_sql
 from plumdp.data.remembering import Remembering
 from plumdp.data.same_files import OF_FRAME
-from plumdp.data.sql import Every, any_repeated_sql, count_sql, keys, pieces_sql, rows_sql, select_sql
+from plumdp.data.sql import (
+    PLACE_IN_ORDER,
+    PLACE_IN_RUN,
+    PLACE_OF_ORDERED,
+    Every,
+    any_repeated_sql,
+    count_sql,
+    keys,
+    pieces_sql,
+    rows_sql,
+    select_sql,
+)
 from plumdp.data.text_formats import PLAIN_TEXT, TextFormat
 from plumdp.model.graph import Graph
 
@@ -300,7 +311,8 @@ class LogSteps:
             once = STEP in columns and not self.in_order and bool(self.log.rows(any_repeated_sql(self._keys)))
             self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, once=once))
         else:
-            self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, in_order=self.in_order))
+            place = PLACE_IN_ORDER if self.in_order else PLACE_IN_RUN
+            self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, place=place))
             repeated = f"SELECT 1 FROM {COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
             if not self.in_order and self.log.rows(repeated):  # which may be copies of a row
                 self.log.run(COUNTED, count_sql(self.graph, self.form, columns, table, once=True))
@@ -316,9 +328,8 @@ class LogSteps:
         step = self.columns.get(STEP)
         is_ordered = form == "trajectories" and isinstance(step, str) and is_time(self.log.types[step])
         has_pasts, sizes = self._sorts, () if moments is None else moments.sizes
-        write = partial(
-            count_sql, n_runs=n_runs, sizes=sizes, is_ordered=is_ordered, is_warehouse=True, pasts=has_pasts
-        )
+        place = PLACE_OF_ORDERED if is_ordered else PLACE_IN_RUN
+        write = partial(count_sql, first=(n_runs, sizes), place=place, is_warehouse=True, pasts=has_pasts)
 
         def counted(once: bool) -> Block:
             query = write(self.graph, form, columns, table, once=once)

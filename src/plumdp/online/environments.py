@@ -10,7 +10,6 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray
-from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng, RunPlan, make_plan, running_sums, split
 from plumdp.data.simulators import gym_environment, is_gymnasium
 from plumdp.model.graph import FloatArray, IntArray
@@ -88,32 +87,13 @@ def simulator(
     return Simulator(plan, instantiate(model, point))
 
 
-def as_environment(
-    given: Any,
-    model: ParametricMDP,
-    *,
-    rng: Rng | None,
-    max_steps: int | None,
-    observe: Observe | None,
-    act: Act | None,
-) -> Environment:
-    """Return the given environment as one of this module, where a Gymnasium environment takes the options.
-
-    Anything else is refused, and so are options for an environment that is not from Gymnasium.
-    """
+def as_environment(given: Any, model: ParametricMDP) -> Environment:
+    """Return the given environment as one of this module; what is neither that nor of Gymnasium is refused."""
     if _is_environment(given):
-        options = {"rng": rng, "max_steps": max_steps, "observe": observe, "act": act}
-        useless = [f"{name}=" for name, value in options.items() if value is not None]
-        if useless:
-            raise DataError(
-                f"{', '.join(useless)}: for a bare Gymnasium environment only; {type(given).__name__} runs episodes by "
-                "itself, so give it what it needs where you make it"
-            )
         environment: Environment = given
         return environment
     if isinstance(given, str) or is_gymnasium(given):
-        seed = 0 if rng is None else rng
-        return gym_environment(model, given, rng=seed, max_steps=max_steps, observe=observe, act=act)
+        return gym_environment(model, given)
     raise DataError(
         "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), "
         f"not {type(given).__name__}"

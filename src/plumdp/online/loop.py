@@ -18,9 +18,7 @@ from plumdp.base.errors import DataError, fault_of
 from plumdp.base.vocabulary import Status
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.observing import Act, Observe
 from plumdp.data.pilots import moments_for, open_pilot
-from plumdp.data.runs import Rng
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import Seen
 from plumdp.explaining.advice import plan_next
@@ -143,10 +141,6 @@ def learn_online(
     exploration: float = 0.0,
     precision: float = 1e-6,
     checkpoint: str | Path | None = None,
-    rng: Rng | None = None,
-    max_steps: int | None = None,
-    observe: Observe | None = None,
-    act: Act | None = None,
 ) -> Iterator[OnlineRecord]:
     """Yield a record after each update, with a certificate of the best policy so far.
 
@@ -159,7 +153,8 @@ def learn_online(
     model
         The parametric model.
     environment
-        A Gymnasium environment, or one such as ``simulator`` makes.
+        A Gymnasium environment, or one such as ``simulator`` makes; ``gym_environment`` says how observations and
+        actions are read, and from which seed those of episodes follow.
     objective
         The question, or its text.
     episodes
@@ -175,11 +170,6 @@ def learn_online(
     checkpoint
         A file with which learning goes on where it stopped, with the same result if the environment repeats an episode
         exactly. One of another model, objective or option is refused; only ``episodes`` may change.
-    rng
-        A seed or generator; each episode of a Gymnasium environment starts with a seed that follows from it, by default
-        0.
-    max_steps, observe, act
-        As in ``sample_env``.
 
     Yields
     ------
@@ -197,7 +187,7 @@ def learn_online(
     """
     require_model("learn_online", model)
     refuse({Trait.EVERY_STEP, *model.traits}, "learn_online")
-    place = as_environment(environment, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
+    place = as_environment(environment, model)
     question = ask(as_objective(objective, model), model, memory=False)
     if question.model is not model:
         raise DataError(f"{question.objective.text}: this needs memory, and learn_online follows policies without any")

@@ -23,7 +23,7 @@ from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
 from plumdp.base.vocabulary import Assumption, Group, Guarantee, parts_in
-from plumdp.certifying.since import BY_LOOKING, with_share
+from plumdp.certifying.since import with_share
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.files import is_counts_file, read_counts
@@ -52,8 +52,6 @@ from plumdp.watching.stream import Stream, contexts_of, find_gap, named_files, p
 Reference: TypeAlias = Literal["learned", "certified"] | Mapping[str, float] | None
 """What rows are compared with; by default the parameters of a certificate, if there is one."""
 
-_ALONE = "each night holds by itself with this confidence"
-
 
 def since_part(
     model: ParametricMDP,
@@ -78,10 +76,8 @@ def since_part(
     told: Any = {"rewards": seen.rewards, "contexts": contexts_of(stream.parts[number:]), "no_contexts": "parts"}
     counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", **told)
     since = f"{stream.parts[number].name} ({number_of(stream.n - end, 'part')})"
-    weight, said = (share * weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
-    return with_share(
-        model, counts, question, policy, confidence, weight, since, assuming, prespecified=prespecified, said=said
-    )
+    weight = share * weight_of(end + 1) if is_chosen else 1.0
+    return with_share(model, counts, question, policy, confidence, weight, since, assuming, prespecified=prespecified)
 
 
 _FILED = Assumption(
