@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 from hooks import FEATURES, hooks
-from package_size import CAPS, entered, lines_and_files, n_public_names, too_large
+from package_size import CAPS, entered, lines_and_files, most_parameters, n_public_names, too_large
 
 import plumdp
 
 
 def test_lines_files_and_public_names_are_below_their_caps():
     measured = {**CAPS, **lines_and_files(), "public names": n_public_names()}
+    measured["parameters of a function"] = most_parameters()
     assert too_large(measured) == []
 
 

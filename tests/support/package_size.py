@@ -7,6 +7,7 @@ raise the cap only for something that users see and could not have before, and s
 lower its cap.
 """
 
+import ast
 import os
 import sys
 from collections.abc import Callable
@@ -30,6 +31,7 @@ CAPS = {
     "public names": 68,
     "commands": 14,
     "options of commands": 55,
+    "parameters of a function": 12,
     "functions that certify enters": 771,
     "files that certify enters": 117,
 }
@@ -65,6 +67,15 @@ def n_public_names() -> int:
     return len(plumdp.__all__) - len(spaces) + sum(map(len, listed))
 
 
+def most_parameters() -> int:
+    """Return the largest number of parameters of a function, without self; kernels take arrays one by one."""
+    files = [each for each in (SOURCE / "plumdp").rglob("*.py") if not each.stem.endswith("kernels")]
+    trees = (ast.parse(each.read_text("utf-8")) for each in files if each.parent.name != "nature")
+    defined = (each.args for tree in trees for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    named = ([each.arg for each in (*of.posonlyargs, *of.args, *of.kwonlyargs)] for of in defined)
+    return max(len(names) - (names[:1] in (["self"], ["cls"])) for names in named)
+
+
 def entered(run: Callable[[], object]) -> set[tuple[str, str]]:
     """Return file and qualified name of each function of the packages that a call enters, comprehensions aside."""
     codes = set()
@@ -96,6 +107,7 @@ def figures() -> dict[str, int]:
         | {
             "public names": n_public_names(),
             "commands": len(COMMANDS),
+            "parameters of a function": most_parameters(),
             "options of commands": sum(bool(option.flags) for option in OPTIONS.values()),
             "functions that certify enters": len(functions),
             "files that certify enters": len({file for file, _ in functions}),

@@ -78,7 +78,8 @@ class Proposed(Start):
 def proposal(name):
     facts = [("not used", name), (name, "missing")]
     raw = raw_log("log.csv", date_format=f"%d{name}")
-    return Proposed(raw, {"episode": name, "step": "t"}, {"x": name}, name, 10, {"x": name}, goal=name, facts=facts)
+    format = pl.LogFormat(columns={"episode": name, "step": "t"}, states={"x": name}, actions=name)
+    return Proposed(raw, format, 10, {"x": name}, goal=name, facts=facts)
 
 
 @pytest.mark.parametrize("spoiled", [*CONTROL, '"', "\\", '"""', "'''", "\r\n", "\U000e0001", "#", "[certify]"])

@@ -153,8 +153,9 @@ def start(given: Options) -> int:
     require_output(given)
     said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order", "remember")}
     said |= {"end": given.table.get("end", ""), "initial": begins_of(given.table)}
-    said |= {"first": n_first(given) or None, **given.text}
-    found = plumdp.start(given.model, format_of(given), **said)
+    said["first"] = n_first(given) or None
+    text: Any = given.text
+    found = plumdp.start(plumdp.data.raw_log(given.model, **text), format_of(given), **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
     rows = number_of(graph.n_choices - n_more, "row")
     size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"

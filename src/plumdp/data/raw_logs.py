@@ -73,6 +73,7 @@ class RawLog:
     part: FirstRuns | None = None
     memory: Remembering | None = None  # of its states, if tables have one
     unit: tuple[str, str] | None = None  # the column that names units, and the one whose rows are meant
+    said: frozenset[str] = frozenset()  # what of the text somebody said, which ``start`` does not guess
 
     def only(self, by: str, unit: str) -> RawLog:
         """Return the rows of one unit, by its name in a column."""
@@ -137,7 +138,7 @@ class RawLog:
         return replace(self, memory=Remembering(what, run, step, dict(terms), action))
 
 
-def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_format: str = "") -> RawLog:
+def raw_log(source: Any, *, encoding: str = "", decimal: Decimal | None = None, date_format: str = "") -> RawLog:
     """Return a log for ``read_log`` and others whose texts have another encoding, decimal sign or format of dates.
 
     Parameters
@@ -145,9 +146,9 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
     source
         Files or a data frame, as in ``read_log``.
     encoding
-        That of text files, such as "cp1252", by the names that Python has for them.
+        That of text files, such as "cp1252", by the names that Python has for them; by default UTF-8.
     decimal
-        "," reads the texts 4.180,50 and 4180,5 as numbers.
+        "," reads the texts 4.180,50 and 4180,5 as numbers; by default ".".
     date_format
         How texts write dates, as in ``strptime``: "%d.%m.%Y" reads 17.05.2021.
 
@@ -166,6 +167,8 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
     >>> model_from_log(log, LogFormat(states="x"), initial=0).graph.states["x"][:2]
     array([   0, 1000], dtype=int32)
     """
+    given = {"encoding": encoding, "decimal": decimal, "date_format": date_format}
+    said, encoding, decimal = frozenset(filter(given.get, given)), encoding or PLAIN, decimal or "."
     try:
         codecs.lookup(encoding)
     except (LookupError, TypeError):
@@ -176,7 +179,7 @@ def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_
     if date_format and "%" not in date_format:
         raise DataError(Option("date_format", date_format), ": write it as in '%d.%m.%Y', which reads 17.05.2021")
     inner = source if isinstance(source, RawLog) else RawLog(source)
-    return replace(inner, text=TextFormat(encoding, decimal, date_format))
+    return replace(inner, text=TextFormat(encoding, decimal, date_format), said=said)
 
 
 def as_raw(source: Any) -> RawLog:

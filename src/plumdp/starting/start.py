@@ -11,7 +11,7 @@ from typing import Any
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Decimal, Order
+from plumdp.base.vocabulary import Order
 from plumdp.data.columns import named
 from plumdp.data.duckdb_tables import broken_lines
 from plumdp.data.log_format import AS_NAMED, LogFormat
@@ -55,9 +55,6 @@ def start(
     first: int | None = None,
     order: Order | None = None,
     remember: str = "",
-    encoding: str = "",
-    decimal: Decimal | None = None,
-    date_format: str = "",
 ) -> Start:
     """Return a proposal for the columns of a log, with the table of its first runs, and the other runs as evidence.
 
@@ -67,7 +64,8 @@ def start(
     Parameters
     ----------
     source
-        Files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``.
+        Files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``; ``raw_log`` says how texts are written,
+        if that is not to be guessed.
     format
         What you know of how rows are read, as in ``read_log``: perhaps the columns ``episode``, which names the run of
         a row, and ``step``, which puts the rows of a run in order; states; and actions, a column or an expression.
@@ -86,8 +84,6 @@ def start(
     remember
         What each state remembers of its run, in one more variable: "visits", "previous", "time" or "step", as in
         ``RawLog.remember``; or a column that is known when a run begins.
-    encoding, decimal, date_format
-        As in ``raw_log``.
 
     Returns
     -------
@@ -114,7 +110,7 @@ def start(
     >>> print(numbers)
     76.5 % to 100 % (confidence 95 %).
     """
-    text_facts, raw = _readable(source, encoding, decimal, date_format)
+    text_facts, raw = _readable(source)
     earnings = ("reward", reward), ("cost", cost)
     roles, action = named(format.columns, format.variables), format.actions or ""
     if not isinstance(action, str):
@@ -242,13 +238,14 @@ def _with_states(found: Start) -> Start:
     return replace(found, facts=(*found.facts, ("assumed", words)))
 
 
-def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: str) -> tuple[list[Any], RawLog]:
+def _readable(source: Any) -> tuple[list[Any], RawLog]:
     """Return sentences about how texts are written, and the log that is read so."""
     raw, files = files_of(as_raw(source))
-    encoding = encoding or encoding_of(files)
+    text, is_said = raw.text, raw.said.__contains__
+    encoding = text.encoding if is_said("encoding") else encoding_of(files)
     values = sample(replace(raw, text=TextFormat(encoding, skips=True)))
-    decimal = decimal or decimal_of(values)
-    form, other = (date_format, "") if date_format else date_format_of(values)
+    decimal = text.decimal if is_said("decimal") else decimal_of(values)
+    form, other = (text.date_format, "") if is_said("date_format") else date_format_of(values)
     said = (
         [encoding] * (encoding != "utf-8") + ["a decimal comma"] * (decimal == ",") + [f"dates as {form}"] * bool(form)
     )
