@@ -116,6 +116,14 @@ def reader(files: str, name: str = STUDY) -> Callable[[], int]:
     return lambda: read_log(model, files).report.total
 
 
+def streamed(folder: str) -> Callable[[], int]:
+    """Return reading the files of a folder as batches of Arrow, which are handed over once."""
+    from pyarrow.dataset import dataset
+
+    model, scanner = pl.case_study(SMALL).model, dataset(folder).scanner(batch_readahead=1, fragment_readahead=1)
+    return lambda: read_log(model, scanner).report.total
+
+
 def without_pasts(files: str) -> Callable[[], int]:
     """Return reading the log without a look at the past of its steps: neither contexts nor cut-offs are counted."""
     read = reader(files, SMALL)
@@ -139,6 +147,7 @@ WAYS: dict[str, Callable[[Path], Callable[[], int]]] = {
     "trajectories shuffled, bare query with LEAD": lambda folder: bare_lead(f"{folder}/shuffled/*.parquet"),
     "contexts: bare, in order": lambda folder: without_pasts(f"{folder}/ordered/*.parquet"),
     "contexts: in order": lambda folder: reader(f"{folder}/ordered/*.parquet", SMALL),
+    "contexts: in order, as a stream of Arrow": lambda folder: streamed(f"{folder}/ordered"),
     "contexts: bare, shuffled": lambda folder: without_pasts(f"{folder}/shuffled/*.parquet"),
     "contexts: shuffled": lambda folder: reader(f"{folder}/shuffled/*.parquet", SMALL),
 }
