@@ -1,147 +1,231 @@
-"""Runs as a control: sums of scores have the mean that the proof says, exactly, and its bets are fair to all data.
+"""One bet on each run is fair, exactly, and what it does not exclude is in the bracket.
 
 Practice remembers what it did, so that its runs have no Markov property but in the rows that it shares with the rule.
+What is won is calculated again here, in fractions, from the numbers that a bet consists of.
 """
 
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import prod
+from math import log, prod
 
 import numpy as np
 import pytest
-from controlled_runs import all_runs, as_data, chain, true_difference
-from table_cases import row_of_place
-from test_tilted_bets import LOOSE, layered, seen_at, tables_allowed, value_and_visits, won
+from controlled_runs import NOTHING, VARIES, all_runs, as_data, chain, true_difference, value_of
 from tiers import size
 
-from plumdp.tables import control, tilted
+from plumdp.confidence.bounded_means import Tally, mean_bounds
+from plumdp.tables import control
 from plumdp.tables.control import difference_by_runs
-from plumdp.tables.tilted import TakenOff, tilted_bounds
 
 TRUTH = [Fraction(n, 12) for n in (9, 3, 7, 3, 2)]
 STEPS = 3
-WAYS = [
-    {},
-    {"most": np.array([1, 2])},  # that is, one step in the row of good machines
-    {"within": (-0.4, 0.6)},
-]
+WIDE = {-1.0: Fraction(1, 2), 14.0: Fraction(1, 2)}
+MOST = Fraction(control._LARGEST_LOSS)
 
 
-def scores(**options):
-    """Return scores of five outcomes, of which floats are exact, and up to where they are added up."""
-    score, row = np.array([-0.25, 0.5, -0.5, 0.25, 1.5]), np.array([0, 0, 1, 1, 1])
-    return replace(control._Scores(score, row, np.array([9, 9]), (-np.inf, np.inf)), **options)
+def sides(table, *data, n_steps=STEPS):
+    """Return both sides of a bracket, with the bets that they place, and the bracket."""
+    seen = {}
+    with pytest.MonkeyPatch.context() as patch:
+        end = control._Side._end_of
+
+        def made(self, bets, aim):
+            seen[self._sign] = self, bets
+            return end(self, bets, aim)
+
+        patch.setattr(control._Side, "_end_of", made)
+        found = difference_by_runs(table, *data)
+    return seen, found
 
 
-def gap(made, sums=control._Scores.sums):
-    """Return the mean of a run's sum less that of its visits times p · score, in fractions."""
-    runs = list(all_runs(TRUTH, STEPS))
-    total, visits = sums(made, as_data(runs, STEPS)[1], len(runs))
-    of_row = [Fraction(0), Fraction(0)]
-    for r, p, x in zip(made.row, TRUTH, made.score, strict=True):
-        of_row[r] += p * Fraction(float(x))
-    mean = sum(chance * Fraction(float(each)) for (*_, chance), each in zip(runs, total, strict=True))
-    visited = [sum(chance * int(n) for (*_, chance), n in zip(runs, each, strict=True)) for each in visits.T]
-    return mean - sum(n * each for n, each in zip(visited, of_row, strict=True))
+def exact(bet):
+    """Return the numbers of a bet as fractions."""
+    names = ("size", "guard", "doubts", "expected", "top")
+    lists = ("score", "rate", "mean", "doubt", "least", "worst")
+    one = {name: Fraction(float(getattr(bet, name))) if np.isfinite(getattr(bet, name)) else 10**9 for name in names}
+    return one | {name: [Fraction(float(each)) for each in getattr(bet, name)] for name in lists}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_mean_of_a_sum_of_scores_is_that_of_visits_times_the_mean_score_of_a_row(way):
-    assert gap(scores(**way)) == 0
+def won(side, bet, run, truth, means, value, *, counts=()):
+    """Return by what a bet multiplies the capital in a run, at true rows, means, and mean of practice."""
+    cost, steps, *_ = run
+    b, sign, most = exact(bet), side._sign, side._runs.most
+    total, doubts, n = Fraction(0), Fraction(0), [0, 0]
+    for place, paid in steps:
+        k = int(place > 1)
+        if total + b["least"][k] + b["worst"][k] < -b["guard"] or doubts + b["doubt"][k] > b["doubts"]:
+            continue
+        if place in counts:
+            continue  # a mistake: left out for its outcome
+        total += b["score"][place] + b["rate"][k] * (Fraction(paid) - b["mean"][k])
+        doubts += b["doubt"][k]
+        n[k] += 1
+    rows = ((0, 1), (2, 3, 4))
+    mean = [
+        sum(truth[j] * b["score"][j] for j in row) + b["rate"][k] * (means[k] - b["mean"][k])
+        for k, row in enumerate(rows)
+    ]
+    top = Fraction(float(most[0]))
+    share = Fraction(float(bet.share(most[:1])[0]))
+    far = max(abs(m) / d if d else 10**12 * abs(m) for m, d in zip(mean, b["doubt"], strict=True))
+    if share * (b["size"] * (top + sign * value) + b["guard"] + far * b["doubts"]) > MOST:
+        return Fraction(1)  # is not placed, as it could lose too much at this table
+    factor = 1 + share * (
+        b["size"] * (-sign * value + sign * Fraction(cost)) + total - sum(x * y for x, y in zip(n, mean, strict=True))
+    )
+    assert factor > 0
+    return factor
 
 
-def test_leaving_out_a_step_for_its_outcome_is_found():
-    def mistaken(made, steps, n_runs):
-        total, visits = made.sums(steps, n_runs)
-        return np.minimum(total, 0.6), visits  # stops after the outcome that was too much
-
-    assert gap(scores(), mistaken) != 0
-
-
-@pytest.mark.parametrize("end", [4, 30])
-def test_the_first_runs_alone_choose_the_scores(end, monkeypatch):
-    """Whatever comes later, also if there are more or fewer runs than were planned."""
-    made, runs = [], list(all_runs(TRUTH, STEPS))
-    sums = control._Scores.sums
-    monkeypatch.setattr(control._Scores, "sums", lambda self, *args: made.append(self) or sums(self, *args))
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        later = [runs[i] for i in rng.integers(len(runs), size=end)]
-        difference_by_runs(chain(STEPS), *as_data([*runs[:5], *later], STEPS), 0.1, 40.0)
-    first, *others = made[1::2]  # each of which is used after the pilot has been looked at
-    for other in others:
-        assert (other.score == first.score).all()
-        assert (other.most == first.most).all()
-        assert other.within == first.within
-
-
-def expectation(monkeypatch, *, tilt=True, n_steps=2, n_runs=3):
-    """Return the exact mean of what both sides' tilted bets win over all data of some runs, one of them the pilot."""
-    seen, make, means, table = {}, tilted.tilted_stages, {-1: Fraction(0), 1: Fraction(0)}, chain(n_steps)
-
-    def captured(shape, views, moments, log_error, sign, *args):
-        seen[sign] = make(shape, views, moments, log_error, sign, *args)
-        return seen[sign]
-
-    monkeypatch.setattr(tilted, "tilted_stages", captured)
-    runs = list(all_runs(TRUTH, n_steps))
-    for each in product(runs, repeat=n_runs):
-        difference_by_runs(table, *as_data(each, n_steps), 0.5, float(n_runs))
-        chance = prod((c for *_, c in each), start=Fraction(1))
-        for sign, (stages, _) in seen.items():
-            means[sign] += chance * prod((won(table, TRUTH, one, tilt=tilt) for one in stages), start=Fraction(1))
+def expectation(n_steps, n_runs, paid=NOTHING, planned=None, **options):
+    """Return the exact mean of what both sides' bets win over all data of some runs, one of them the pilot."""
+    runs, table, means = list(all_runs(TRUTH, n_steps, paid)), chain(n_steps), {-1: Fraction(0), 1: Fraction(0)}
+    value = sum(Fraction(cost) * chance for cost, _, chance in runs)
+    mean = [Fraction(0), sum(Fraction(more) * share for more, share in paid.items())]
+    for data in product(runs, repeat=n_runs):
+        seen, _ = sides(table, *as_data(data, n_steps, paid), 0.5, float(planned or n_runs))
+        chance = prod((c for *_, c in data), start=Fraction(1))
+        for sign, (side, bets) in seen.items():
+            stages = list(zip(bets, side._ends[:-1], side._ends[1:], strict=True))
+            factors = [won(side, bet, run, TRUTH, mean, value, **options) for bet, i, j in stages for run in data[i:j]]
+            means[sign] += chance * prod(factors, start=Fraction(1))
     return means
 
 
 @pytest.mark.slow
-def test_bets_on_rows_less_what_runs_settle_are_fair_with_a_pilot_of_one_run(monkeypatch):
-    """All data of two or three runs: that which is taken off depends on runs that came before alone."""
-    monkeypatch.setattr(control, "_OFTEN", 0.1)
-    means = expectation(monkeypatch, n_runs=size(2, 3))
-    assert min(means.values()) > 0.5
-    assert max(means.values()) <= 1
+@pytest.mark.parametrize(("paid", "n_runs"), [(NOTHING, size(2, 3)), (VARIES, 2)])
+def test_bets_on_runs_are_fair_with_a_pilot_of_one_run(paid, n_runs):
+    """All data of two or three runs: bets depend on runs that came before alone."""
+    assert expectation(2, n_runs, paid, planned=4) == {-1: 1, 1: 1}
 
 
 @pytest.mark.slow
-def test_a_tilt_left_out_is_found(monkeypatch):
-    monkeypatch.setattr(control, "_OFTEN", 0.1)
-    assert max(expectation(monkeypatch, tilt=False, n_runs=2).values()) > 1
+def test_leaving_out_steps_for_their_outcomes_is_found():
+    means = expectation(2, 2, planned=4, counts=(1, 4))
+    assert max(abs(each - 1) for each in means.values()) > Fraction(1, 1000)
 
 
-def test_values_less_visits_that_nothing_excludes_are_in_the_bracket():
-    """Rows that neither sets nor bets exclude, with any visits within their bounds."""
-    tried = 0
-    for seed in range(size(8, 100)):
+@pytest.mark.parametrize("end", [4, 30])
+def test_the_first_runs_alone_choose_the_first_bets(end):
+    """Whatever comes later, also if there are more or fewer runs than were planned."""
+    made, runs = [], list(all_runs(TRUTH, STEPS, VARIES))
+    for seed in range(3):
         rng = np.random.default_rng(seed)
-        table, truth = layered(rng)
-        moments, rows = seen_at(table, truth, rng), row_of_place(table)
-        least = rng.uniform(0.5, 2, table.n_places)[rows]
-        most = least * rng.uniform(1, 1.3, table.n_places)[rows]
-        at = [(least + most) / 2 for _ in moments.lengths]
-        off = TakenOff(rng.normal(size=table.n_places), at, least, most)
-
-        def stages(*args, off=off):
-            return tilted_bounds(*args, off)
-
-        found = tilted_bounds(table, moments, LOOSE, off)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("test_tilted_bets.tilted_bounds", stages)
-            for p in tables_allowed(table, truth, moments, rng, LOOSE, 30):
-                value, _ = value_and_visits(table, p)
-                visits = np.where(rng.random(table.n_places) < 0.5, least, most)[rows]
-                tried += 1
-                assert found.low.value <= value - (visits * p * off.score).sum() <= found.high.value
-    assert tried > 100
+        later = [runs[i] for i in rng.integers(len(runs), size=end)]
+        seen, _ = sides(chain(STEPS), *as_data([*runs[:5], *later], STEPS, VARIES), 0.1, 40.0)
+        made.append([bets[0] for _, bets in seen.values()])
+    for other in made[1:]:
+        for one, two in zip(made[0], other, strict=True):
+            assert all(np.array_equal(getattr(one, name), getattr(two, name)) for name in vars(one))
 
 
-def test_a_bracket_of_many_runs_is_narrower_than_that_of_both_apart(monkeypatch):
-    rng, n_steps = np.random.default_rng(5), 8
-    runs = list(all_runs(TRUTH, n_steps))
+def some_data(seed, n, paid, n_steps=6):
+    rng, runs = np.random.default_rng(seed), list(all_runs(TRUTH, n_steps, paid))
     chance = np.array([float(c) for *_, c in runs])
-    data = as_data([runs[i] for i in rng.choice(len(runs), size=600, p=chance / chance.sum())], n_steps)
-    low, high = difference_by_runs(chain(n_steps), *data, 0.05, 600.0)
-    assert low <= true_difference(chain(n_steps), TRUTH, n_steps) <= high
-    monkeypatch.setattr(control, "_SETTLED", 0.0)
-    least, most = difference_by_runs(chain(n_steps), *data, 0.05, 600.0)
+    return as_data([runs[i] for i in rng.choice(len(runs), size=n, p=chance / chance.sum())], n_steps, paid)
+
+
+def excluded(side, bets, p, mean, at):
+    """Return the logarithm of what was won at rows, means and a mean of practice, by the product's own sums."""
+    log_won, sign = 0.0, side._sign
+    for bet, start, stop in zip(bets, side._ends, side._ends[1:], strict=False):
+        runs = side._runs.part(start, stop)
+        total, n = bet.sums(runs)
+        score = bet.score[:-1]
+        means = np.array([p[:2] @ score[:2], p[2:] @ score[2:]]) + bet.rate * (np.array([0.0, mean]) - bet.mean)
+        far = float(np.max(np.abs(means) / np.maximum(bet.doubt, 1e-300), where=means != 0, initial=0.0))
+        share = bet.share(runs.most)
+        if (share * (bet.size * (runs.most + sign * at) + bet.guard + far * bet.doubts)).max() > float(MOST):
+            continue
+        log_won += float(np.log1p(share * (bet.size * (-sign * at - runs.value) + total - n @ means)).sum())
+    return log_won
+
+
+def rows_allowed(side, rng, n, paid, error):
+    """Yield rows and a mean reward within the sets of a side, many of them at the edge."""
+    sets, seen, least, width = side._views[-1].sets, side._table, min(paid), max(paid) - min(paid)
+    limits = (0.0, 0.0)
+    if width:
+        seen_of = Tally.of((side._runs.paid[side._runs.kind == 1] - least) / width)
+        limits = [least + width * each for each in mean_bounds(seen_of, seen_of, error / 15)]  # a fifth, of three sets
+    for _ in range(n):
+        p = np.zeros(5)
+        for row, node in (((0, 1), 0), ((2, 3, 4), 1)):
+            share = sets.frequency[seen.one_of_each[node]][: len(row)]
+            direction, low, high = rng.choice([-1, 1]) * np.arange(len(row)) + 0.3 * rng.normal(size=len(row)), 0.0, 6.0
+            for _ in range(12):
+                step = (low + high) / 2
+                tried = (share + 1e-3) * np.exp(step * direction)
+                tried /= tried.sum()
+                inside = (share * np.log(np.where(share > 0, tried / np.where(share > 0, share, 1), 1.0))).sum()
+                low, high = (
+                    (step, high) if inside >= log(max(sets.shrink[seen.one_of_each[node]], 1e-300)) else (low, step)
+                )
+            tried = (share + 1e-3) * np.exp(low * direction)
+            p[list(row)] = tried / tried.sum()
+        inside = all(
+            (s * np.log(np.where(s > 0, q / np.where(s > 0, s, 1), 1.0))).sum() >= log(max(sets.shrink[node], 1e-300))
+            for node, q, s in (
+                (n, p[r], sets.frequency[n][: len(p[r])])
+                for n, r in ((seen.one_of_each[0], slice(0, 2)), (seen.one_of_each[1], slice(2, 5)))
+            )
+        )
+        if inside:
+            yield p, rng.choice(limits)
+
+
+def violations(seeds, n=20):
+    """Return how many tables were tried, and how many have differences outside that are not excluded."""
+    tried = outside = 0
+    for seed in seeds:
+        paid = (NOTHING, WIDE)[seed % 2]
+        data, rng = some_data(seed, (60, 200)[seed // 2 % 2], paid), np.random.default_rng(seed)
+        error = (0.2, 0.5)[seed % 3 == 0]
+        seen, (low, high) = sides(chain(6), *data, error, 200.0)
+        for sign, (side, bets) in seen.items():
+            end = high if sign > 0 else -low
+            if not np.isfinite(end):
+                continue
+            for p, mean in rows_allowed(side, rng, n, paid, error):
+                value = value_of(side._table, p, mean)
+                tried += 1  # a mean of practice with which the difference would lie a little outside
+                outside += excluded(side, bets, p, mean, value - sign * (end + 1e-6)) < side._log_error
+    return tried, outside
+
+
+def test_differences_that_nothing_excludes_are_in_the_bracket():
+    tried, outside = violations(range(size(8, 60)))
+    assert tried > 60
+    assert outside == 0
+
+
+def no_remainder(patch):
+    aim = control.aim_of
+    patch.setattr(control, "aim_of", lambda *args: replace(aim(*args), remainder=0.0))
+
+
+def nothing_lost(patch):
+    """What the direction of the bets missed is left out."""
+    patch.setattr(control._Side, "_rows_beyond", lambda self, b, target, chance: 0 * self._row_sums(chance * target))
+
+
+def means_are_known(patch):
+    patch.setattr(control, "mean_bounds", lambda lower, upper, error: 2 * (np.average(lower.value, weights=lower.n),))
+
+
+@pytest.mark.parametrize("plant", [no_remainder, nothing_lost, means_are_known])
+def test_a_planted_error_leaves_out_what_is_not_excluded(plant, monkeypatch):
+    plant(monkeypatch)
+    assert violations(range(size(8, 24)))[1] > 0
+
+
+@pytest.mark.parametrize("paid", [NOTHING, VARIES])
+def test_a_bracket_of_many_runs_is_narrower_than_without_scores_of_steps(paid, monkeypatch):
+    data, truth = some_data(5, 600, paid), true_difference(chain(6), TRUTH, 6, paid)
+    low, high = difference_by_runs(chain(6), *data, 0.05, 600.0)
+    assert low <= truth <= high
+    monkeypatch.setattr(control, "_GUARDS", np.array([1e-9]))
+    least, most = difference_by_runs(chain(6), *data, 0.05, 600.0)
+    assert least <= truth <= most
     assert high - low < 0.9 * (most - least)

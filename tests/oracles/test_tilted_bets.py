@@ -75,6 +75,7 @@ def expectations(name, **options):
     return means
 
 
+LOG_SETS = float(np.log(2 / (ERRORS.rows + ERRORS.ball)))
 ALL = []  # all data of the moment, for mutants that look at them
 
 
@@ -97,15 +98,15 @@ def test_the_mean_of_one_visit_is_at_most_one_whatever_the_payoffs():
 
 
 def payoffs_have_seen_all_data(patch):
-    aim = tilted._aim
+    aim = tilted.aim_of
     view = {}
 
     def mistaken(shape, given, *args):
         counts = ALL[0]
-        view["all"] = tilted._view_at(shape, BetMoments((counts / 2, counts), (1.0,), 2.0), 1, ERRORS)
+        view["all"] = tilted.view_at(shape, BetMoments((counts / 2, counts), (1.0,), 2.0), 1, LOG_SETS)
         return aim(shape, view["all"], *args)
 
-    patch.setattr(tilted, "_aim", mistaken)
+    patch.setattr(tilted, "aim_of", mistaken)
     means_have_seen_all_data(patch)
 
 
@@ -254,8 +255,8 @@ def test_values_of_rows_that_nothing_excludes_are_in_the_bracket():
 
 
 def no_remainder(patch):
-    aim = tilted._aim
-    patch.setattr(tilted, "_aim", lambda *args: replace(aim(*args), remainder=0.0))
+    aim = tilted.aim_of
+    patch.setattr(tilted, "aim_of", lambda *args: replace(aim(*args), remainder=0.0))
 
 
 def the_other_exposure(patch):

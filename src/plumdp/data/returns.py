@@ -8,7 +8,7 @@ Runs must begin where the value is, and follow the policy until they are decided
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import numpy as np
@@ -58,6 +58,12 @@ class Outcomes:
     cap: float | None = None  # the amount that returns beyond it count as, if there may be any
     reach: tuple[FloatArray, FloatArray] | None = None  # (n_runs): between which they lie instead, if not all are there
     lives: Lives | None = None  # of a probability within some steps, if runs are cut off whatever happens in them
+
+    def take(self, runs: Indices) -> Outcomes:
+        """Return the outcomes of some runs, in their order."""
+        reach = None if self.reach is None else (self.reach[0][runs], self.reach[1][runs])
+        each = {name: getattr(self, name)[runs] for name in ("lower", "upper", "is_complete")}
+        return replace(self, reach=reach, **each)
 
     def value(self, share: float, side: int) -> float:
         """Return the number at a share of the range, rounded down or up as the side says."""

@@ -16,7 +16,7 @@ from plumdp.data.practice import known_policy
 from plumdp.data.returns import choices_of, counts_torn, ends_of, outcomes_of
 from plumdp.data.run_record import WholeRuns
 from plumdp.learning.run_ends import RunEnds, silent
-from plumdp.learning.run_evidence import missed_after, objective_of_runs
+from plumdp.learning.run_evidence import by_lot, missed_after, objective_of_runs
 from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy, normalised
@@ -24,8 +24,8 @@ from plumdp.model.question import PRACTICE, Question
 from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import RowIndex
 from plumdp.result.rungs import Ground
-from plumdp.tables.control import Step, difference_by_runs
-from plumdp.tables.values import chain_of_policy
+from plumdp.tables.control import Kinds, Step, difference_by_runs
+from plumdp.tables.values import ChainOfPolicy, chain_of_policy
 
 
 def with_control(found: Evidence, given: Counted) -> Evidence:
@@ -62,18 +62,34 @@ def _ends(question: Question, own: npt.NDArray[Any], given: Counted, error: floa
         return -inf, inf, None
     anything = normalised(graph, np.ones(graph.n_choices))  # every action is one that practice may take
     made = outcomes_of(objective, model, runs, graph, anything, return_range=runs.return_range)
-    steps = _steps(model, runs, choices_of(graph, anything, model, runs, ends_of(objective, runs, model.graph, None)))
-    ends = difference_by_runs(chain.table, made, steps, error, float(planned))
+    choice = choices_of(graph, anything, model, runs, ends_of(objective, runs, model.graph, None))
+    kinds, steps = _steps(model, runs, choice, _choice_of_node(question, own, chain))
+    order = by_lot(runs) if runs.has_fixed_number else np.arange(len(runs))
+    ends = difference_by_runs(chain.table, made.take(order), steps.take(order), kinds, error, float(planned))
     return (-inf, inf, None) if isinstance(ends, WhyNot) else (*ends, made.cap)
 
 
-def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices) -> Step:
-    """Return the steps of runs in unknown rows whose outcomes are there, given the choice of each row, or -1."""
-    graph, row = model.graph, np.flatnonzero(choice >= 0)
+def _choice_of_node(question: Question, own: npt.NDArray[Any], chain: ChainOfPolicy) -> Indices:
+    """Return the choice of the counted model that is taken in each open node of a chain, and -1 where one is drawn."""
+    graph, state = question.model.graph, chain.table.chain.state[: chain.table.n]
+    choice = np.asarray(own)[state] if chain.reduced.keeps_states else state - graph.n_states
+    counted = choice if graph.memory is None else graph.memory.choice[choice]
+    return np.where(choice >= 0, counted, -1)
+
+
+def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices, of_node: Indices) -> tuple[Kinds, Step]:
+    """Return the kinds of steps in a chain, and steps of runs whose outcomes are there, given the choice of each row.
+
+    Each choice is a kind. The choice of rows after the end of a run is -1.
+    """
+    graph, taken = model.graph, np.unique(of_node[of_node >= 0])
+    row = np.flatnonzero(np.isin(choice, taken))
     if runs.missing is not None:
         row = row[runs.missing[row + 1] == runs.missing[row]]
     of_steps = [np.asarray(each, dtype=np.int64) for each in (graph.choice_of_transition(), graph.successor)]
     index = RowIndex([graph.n_choices, graph.n_states], of_steps)
     place = np.asarray(model.expression)[index.find([choice[row].astype(np.int64), runs.state[row + 1]])]
-    place = place - len(model.expressions.polynomials)
-    return Step(runs.run[row][place >= 0], place[place >= 0])
+    place = np.maximum(place - len(model.expressions.polynomials), -1)
+    known, nothing = np.where(of_node >= 0, np.searchsorted(taken, of_node), -1), np.zeros(len(taken))
+    steps = Step(runs.run[row], np.searchsorted(taken, choice[row]), place, np.zeros(len(row)))
+    return Kinds(known, nothing, nothing), steps

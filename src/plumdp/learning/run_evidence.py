@@ -30,6 +30,7 @@ from plumdp.data.returns import Outcomes, Range, counts_torn, outcomes_of, range
 from plumdp.data.run_record import ROUNDED, NoRuns, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.run_ends import RunEnds, silent
+from plumdp.model.graph import Indices
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
@@ -248,9 +249,7 @@ def objective_of_runs(question: Question, model: ParametricMDP) -> Objective:
 def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     """Return bounds on a mean of outcomes, by sizes that are constant if no number of runs is known beforehand."""
     if runs.has_fixed_number:  # then any order will do that outcomes did not make, as they may have made the names
-        place = np.argsort([blake2b(str(name).encode()).digest() for name in runs.names], kind="stable")
-        reach = None if made.reach is None else (made.reach[0][place], made.reach[1][place])
-        made = replace(made, lower=made.lower[place], upper=made.upper[place], reach=reach)
+        made = made.take(by_lot(runs))
     expected = len(runs) if runs.has_fixed_number else runs.expected
     if expected is None:
         low, high = made.reach or (np.zeros(len(runs)), np.ones(len(runs)))
@@ -259,6 +258,11 @@ def _mean(made: Outcomes, runs: WholeRuns, n_arms: int, error: float) -> Range:
     if made.lives is not None:
         return risk_ends(made.lives, error, expected / n_arms)
     return mean_ends(made.lower, made.upper, error, expected / n_arms, made.reach)  # whichever arms came
+
+
+def by_lot(runs: WholeRuns) -> Indices:
+    """Return runs of a fixed number in an order that no outcome made: that of hashes of their names."""
+    return np.argsort([blake2b(str(name).encode()).digest() for name in runs.names], kind="stable")
 
 
 def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:

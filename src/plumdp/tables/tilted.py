@@ -16,7 +16,7 @@ unknown rows" has the proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -146,34 +146,29 @@ def shape_of(table: OpenChain) -> ChainShape | None:
 
 
 @dataclass(frozen=True, eq=False)
-class TakenOff:
-    """A sum over rows of visits · p · score, which is taken off the value: what whole runs have settled by themselves.
+class View:
+    """The numbers h, sets of rows, and bounds on visits, by what had been seen at a moment, or all.
 
-    The visits of a row are numbers that are not known, between ``least`` and ``most``.
+    The mean rewards of nodes lie at most ``spare`` above the rewards of the view, and below them.
     """
 
-    score: FloatArray  # (n_places)
-    visits: Sequence[FloatArray]  # (n_places) each: of the row of each place, as far as was known at each moment
-    least: FloatArray  # (n_places)
-    most: FloatArray  # (n_places)
-
-
-@dataclass(frozen=True, eq=False)
-class _View:
-    """The numbers h, sets of rows, and bounds on visits, by what had been seen at a moment, or all."""
-
+    reward: FloatArray  # (n)
+    spare: FloatArray  # (2, n)
     values: FloatArray  # (n)
     sets: RowSets
     most: FloatArray  # (n)
     least: FloatArray  # (n)
-    off: FloatArray | float = 0.0  # (n_places): visits · score of what is taken off
 
 
 @dataclass(frozen=True, eq=False)
-class _Aim:
-    """Σ D δ is ``constant`` and the sum of p · target over the unknown rows; V is at most that and the remainder."""
+class Aim:
+    """Σ D δ is ``constant`` and the sum of p · target over the unknown rows; V is at most that and the remainder.
+
+    To this comes exposure · (mean rewards less those of the view), where these are unknown.
+    """
 
     is_most: BoolArray  # (n): whether D is the most visits, or the least
+    exposure: FloatArray  # (n): D
     target: FloatArray  # (n_places)
     constant: float
     remainder: float
@@ -199,24 +194,25 @@ class TiltedBounds:
     distance: float = np.inf
 
 
-def tilted_bounds(
-    table: OpenChain, moments: BetMoments, errors: Errors, less: TakenOff | None = None
-) -> TiltedBounds | WhyNot:
-    """Return bounds on the value of the first node, less what is taken off, or in words why there are none."""
+def tilted_bounds(table: OpenChain, moments: BetMoments, errors: Errors) -> TiltedBounds | WhyNot:
+    """Return bounds on the value of the first node, or in words why there are none."""
     if table.signed is not None:
         return WhyNot("tilted bets are on the value of one policy")
     shape = shape_of(table)
     if shape is None:
         return WhyNot("tilted bets need a chain of a few hundred nodes that never comes back to one")
-    views = [_view_at(shape, moments, b, errors) for b in range(len(moments.counts))]
-    if less is not None:
-        views[:-1] = (replace(each, off=n * less.score) for each, n in zip(views[:-1], less.visits, strict=True))
-    low, high = (_end(shape, views, moments, errors, sign, less) for sign in (-1, 1))
+    n_rows = max(len(table.one_of_each), 1)  # a policy may meet none that is unknown
+    log_error = float(np.log(n_rows / max(errors.rows + errors.ball, UNDERFLOW)))
+    views = [view_at(shape, moments, b, log_error) for b in range(len(moments.counts))]
+    low, high = (_end(shape, views, moments, errors, sign) for sign in (-1, 1))
     return TiltedBounds(low, high, float(views[-1].values[table.chain.initial]))
 
 
-def _view_at(shape: ChainShape, moments: BetMoments, b: int, errors: Errors) -> _View:
-    """Return what is known at a moment; before the end of the data their counts are those that are expected."""
+def view_at(shape: ChainShape, moments: BetMoments, b: int, log_error: float, paid: FloatArray | None = None) -> View:
+    """Return what is known at a moment; before the end of the data their counts are those that are expected.
+
+    Mean rewards lie beyond those of the chain by the numbers ``paid[0]`` (n), which are off by at most ``paid[1:]``.
+    """
     table, pilot, seen = shape.table, moments.counts[0], moments.counts[b]
     later, before = seen - pilot, pilot
     if b < len(moments.lengths):
@@ -225,18 +221,21 @@ def _view_at(shape: ChainShape, moments: BetMoments, b: int, errors: Errors) -> 
         later = later * planned / (length - start) if b else pilot * planned / start
     equations = regular_equations(table, table.frequencies(seen))
     assert equations is not None  # no run comes back
-    n_rows = max(len(table.one_of_each), 1)  # a policy may meet none that is unknown
-    log_error = float(np.log(n_rows / max(errors.rows + errors.ball, UNDERFLOW)))
     sets = shape.sets(later, before, log_error)
-    return _View(equations.values(), sets, *shape.visits(sets))
+    paid = np.zeros((3, table.n)) if paid is None else paid
+    reward = table.chain.reward + paid[0]
+    return View(reward, paid[1:], equations.values(reward), sets, *shape.visits(sets))
 
 
-def _aim(shape: ChainShape, view: _View, sign: int, is_most: BoolArray | None = None) -> _Aim:
+def aim_of(shape: ChainShape, view: View, sign: int, is_most: BoolArray | None = None) -> Aim:
     """Return the aim of one side; whether D is the most or the least visits of a row is found, if it is not given."""
     table = shape.table
-    ahead, here = sign * table.discount * table.ahead(view.values), sign * (table.chain.reward - view.values)
+    ahead, here = sign * table.discount * table.ahead(view.values), sign * (view.reward - view.values)
     column = ahead[shape.column]
-    above, below = (np.maximum(view.sets.largest(part * column) + part * here, 0.0) for part in (1, -1))  # of δ and -δ
+    above, below = (  # of δ and -δ
+        np.maximum(view.sets.largest(part * column) + part * here + spare, 0.0)
+        for part, spare in zip((1, -1), view.spare[::sign], strict=True)
+    )
     between = view.most - view.least
     if is_most is None:
         number = np.searchsorted(table.place[table.chain.first[table.one_of_each]], table.place[table.chain.first[:-1]])
@@ -244,30 +243,15 @@ def _aim(shape: ChainShape, view: _View, sign: int, is_most: BoolArray | None = 
         is_most = (more <= 0)[number]
     exposure = np.where(is_most, view.most, view.least)
     known = table.sums(table.number * ahead)
-    size = float((view.most * (np.abs(table.chain.reward) + 2 * np.abs(view.values).max(initial=0.0))).sum())
+    size = float((view.most * (np.abs(view.reward) + 2 * np.abs(view.values).max(initial=0.0))).sum())
     constant = sign * float(view.values[table.chain.initial]) + float((exposure * (here + known)).sum())
     remainder = float((between * np.where(is_most, below, above)).sum())
-    target = table.by_place(exposure[table.owner] * ahead) - sign * view.off
-    return _Aim(is_most, target, constant, remainder, size + float(np.abs(view.off).sum()))
-
-
-def _with_visits(shape: ChainShape, view: _View, less: TakenOff, sign: int) -> tuple[_View, float]:
-    """Return the last view with as many visits as leave the smaller remainder in each row, and these remainders.
-
-    With n visits and e = -sign p · score, n e is at most most · e + (most - least) max(-e, 0), and likewise for least.
-    """
-    table, one = shape.table, shape.table.one_of_each
-    score = table.of_places(sign * less.score)[shape.column[one]]  # (rows, k)
-    above, below = (np.maximum(view.sets.largest(part * score, one), 0.0) for part in (1, -1))  # of -e and of e
-    first = table.place[table.chain.first[one]]
-    between, is_most = (less.most - less.least)[first], above <= below
-    visits = np.zeros(table.n_places)
-    visits[table.place[shape.transitions]] = np.where(is_most, less.most[first], less.least[first])[shape.rows]
-    return replace(view, off=visits * less.score), float((between * np.minimum(above, below)).sum())
+    target = table.by_place(exposure[table.owner] * ahead)
+    return Aim(is_most, exposure, target, constant, remainder, size)
 
 
 def tilted_stages(
-    shape: ChainShape, views: Sequence[_View], moments: BetMoments, log_error: float, sign: int, first: _Aim
+    shape: ChainShape, views: Sequence[View], moments: BetMoments, log_error: float, sign: int, first: Aim
 ) -> tuple[list[TiltedStage], float]:
     """Return the stages of the data after the pilot, and the scale of their bets, which the pilot fixes.
 
@@ -281,7 +265,7 @@ def tilted_stages(
         horizon = NEXT * length if length > AT_END * moments.planned else moments.planned
         visits = ((table.visits(before) + 0.5) * (horizon - length) / length)[table.one_of_each][rows]
         probability = table.frequencies(before)[at]
-        aim = _aim(shape, views[b], sign, first.is_most) if b else first
+        aim = aim_of(shape, views[b], sign, first.is_most) if b else first
         lacking = aim.target[place] + (bet / scale if b else 0.0)
         wanted = lacking / visits
         wanted = wanted - np.bincount(rows, probability * wanted, n_rows)[rows]
@@ -317,11 +301,10 @@ def _first_scale(
 
 def _end(
     shape: ChainShape,
-    views: Sequence[_View],
+    views: Sequence[View],
     moments: BetMoments,
     errors: Errors,
     sign: int,
-    less: TakenOff | None = None,
 ) -> End:
     """Return the upper (sign 1) or lower (sign -1) end of the bracket.
 
@@ -329,11 +312,9 @@ def _end(
     p · target <= (ln(1 / error) - Σ counts ln(1 + x)) / scale + p · (target + bet / scale), the last within the sets.
     """
     table, at, rows = shape.table, shape.transitions, shape.rows
-    log_error, first = float(-np.log(max(errors.of_side, UNDERFLOW))), _aim(shape, views[0], sign)
+    log_error, first = float(-np.log(max(errors.of_side, UNDERFLOW))), aim_of(shape, views[0], sign)
     stages, planned = tilted_stages(shape, views, moments, log_error, sign, first)
-    last, more = (views[-1], 0.0) if less is None else _with_visits(shape, views[-1], less, sign)
-    aim, place = _aim(shape, last, sign, first.is_most), table.place[at]
-    aim = replace(aim, remainder=aim.remainder + more)
+    aim, place = aim_of(shape, views[-1], sign, first.is_most), table.place[at]
     won, bet, size = 0.0, np.zeros(table.n_places), 0.0
     for stage in stages:
         terms = stage.counts[place] * np.log1p(stage.payoff[place])
