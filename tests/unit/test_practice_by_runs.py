@@ -3,8 +3,10 @@
 import json
 import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,8 @@ from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import comparing
 from plumdp.data import read_whole_runs
 from plumdp.data.returns import outcomes_of
+from plumdp.data.run_record import WholeRuns
+from plumdp.learning.run_evidence import missed_by_group
 from plumdp.model.policy import normalised
 from plumdp.model.question import as_objective, ask
 from plumdp.reporting.read import explain_result
@@ -220,6 +224,31 @@ def test_the_test_of_missing_rows_speaks_against_chance_as_rarely_as_it_says():
         by_runs = pl.certify(MACHINE, read(log), ASKED, policy="practice", confidence=0.5).claim.rungs[0]
         silenced += not by_runs.is_claim
     assert silenced <= n // 2
+
+
+@pytest.mark.parametrize("missing", [Fraction(1, 5), Fraction(1, 2)])
+def test_the_evidence_of_missing_rows_has_a_mean_of_at_most_one(missing):
+    """Over all that two runs of three or four rows do, and all that may be missing of it but the first rows."""
+    law, mean = {0: (Fraction(2, 3), Fraction(1, 3)), 1: (Fraction(1, 4), Fraction(3, 4))}, 0.0
+
+    def runs_of(n):
+        for states in product(range(2), repeat=n - 1):
+            for there in product((True, False), repeat=n - 1):
+                steps = zip((0, *states), states, strict=False)
+                chance = prod((law[a][b] for a, b in steps), start=Fraction(1))
+                chance *= prod(((1 - missing) if each else missing for each in there), start=Fraction(1))
+                yield [(t, s) for t, s in enumerate((0, *states)) if t == 0 or there[t - 1]], chance
+
+    for (one, p), (other, q) in product(runs_of(4), runs_of(3)):
+        time, state = (np.array(each) for each in zip(*one, *other, strict=True))
+        first = np.array([0, len(one), len(time)])
+        late = time - (np.arange(len(time)) - np.repeat(first[:-1], np.diff(first)))
+        action = np.where(state == 1, 1, 0)
+        action[first[1:] - 1] = -1
+        runs = WholeRuns(np.arange(2), first, time, state, action, False, missing=late)
+        by_group, *_ = missed_by_group(runs, MACHINE.graph)
+        mean += float(p * q) * float(np.exp(by_group).mean())
+    assert 0.3 < mean <= 1
 
 
 def test_no_run_is_left_out_if_none_has_a_gap():

@@ -30,7 +30,7 @@ from plumdp.data.returns import Outcomes, Range, counts_torn, outcomes_of, range
 from plumdp.data.run_record import ROUNDED, NoRuns, WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.run_ends import RunEnds, silent
-from plumdp.model.graph import Indices
+from plumdp.model.graph import FloatArray, Graph, Indices
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
@@ -139,28 +139,40 @@ def _of_practice(question: Question, given: Counted, error: float) -> RunEnds:
 def missed_after(runs: WholeRuns, given: Counted) -> str:
     """Return in words that rows are missing more often after some states or actions than after others, if they are.
 
-    If each row is missing with one chance, whatever came before, the probability of what is missing under two chances,
-    averaged over them, divided by the largest under one, has a mean of at most one. Contents never raise a claim here.
+    ``missed_by_group`` says why a mean over groups is rarely large by chance. It never raises a claim here.
     """
     if runs.missing is None:
         return ""
-    row = np.flatnonzero(np.diff(runs.run) == 0)
-    is_gap = runs.missing[row + 1] > runs.missing[row]
+    two, n, k = missed_by_group(runs, given.model.graph)
+    if np.logaddexp.reduce(two) < np.log(len(two) / given.error):
+        return ""
+    n_all, k_all = (int(each[: given.model.graph.n_states].sum()) for each in (n, k))
+    worst, graph = int(np.argmax(np.where(k * n_all > k_all * n, two, -inf))), given.model.graph
+    code = worst - graph.n_states
+    after = f"the action {[*graph.action_names, ''][code]!r}" if code >= 0 else f"({graph.describe_state(worst)})"
+    shares = f"{k[worst] / n[worst]:.2g}", f"{(k_all - k[worst]) / (n_all - n[worst]):.2g}"
+    return f"the next row is missing after {shares[0]} of the rows with {after}, and after {shares[1]} of the others"
+
+
+def missed_by_group(runs: WholeRuns, graph: Graph) -> tuple[FloatArray, Indices, Indices]:
+    """Return the logarithm of an e-value for each state and then each action, and rows and gaps after each of them.
+
+    Let each row but the first be missing with one chance, whatever came before. Given when the last row of a run is,
+    those before it are missing with this chance, so the probability of what is missing under two chances, averaged over
+    them, divided by the largest under one, has a mean of at most one. Which groups there are, the model says.
+    """
+    assert runs.missing is not None
+    row = np.flatnonzero(runs.time + 1 < runs.time[runs.first[1:] - 1][runs.run])
+    is_gap, n_actions = runs.missing[row + 1] > runs.missing[row], len(graph.action_names)
+    action = np.where(runs.action[row] < 0, n_actions, runs.action[row])  # one that the model does not have
+    group, n_groups = np.concatenate([runs.state[row], graph.n_states + action]), graph.n_states + n_actions + 1
     n_all, k_all = len(row), int(is_gap.sum())
-    group = np.concatenate([runs.state[row], runs.state.max() + 1 + runs.action[row]])
-    values, of = np.unique(group, return_inverse=True)
-    n, k = np.bincount(of), np.bincount(of, np.tile(is_gap, 2))
+    n, k = np.bincount(group, minlength=n_groups), np.bincount(group, np.tile(is_gap, 2), n_groups)
     two = sum(
         log_gamma(a + 0.5) + log_gamma(b - a + 0.5) - log_gamma(b + 1.0) for a, b in ((k, n), (k_all - k, n_all - n))
     ) - 2 * np.log(np.pi)
     one = sum(log(each / n_all) * each for each in (k_all, n_all - k_all) if each)
-    if np.logaddexp.reduce(two - one) < np.log(len(values) / given.error):
-        return ""
-    worst, graph = int(np.argmax(np.where(k * n_all > k_all * n, two, -inf))), given.model.graph
-    code = int(values[worst] - runs.state.max() - 1)
-    after = f"the action {graph.action_names[code]!r}" if code >= 0 else f"({graph.describe_state(int(values[worst]))})"
-    shares = f"{k[worst] / n[worst]:.2g}", f"{(k_all - k[worst]) / (n_all - n[worst]):.2g}"
-    return f"the next row is missing after {shares[0]} of the rows with {after}, and after {shares[1]} of the others"
+    return two - one, n, k.astype(np.int64)
 
 
 def _bounds(
