@@ -200,6 +200,17 @@ def test_differences_that_nothing_excludes_are_in_the_bracket():
     assert outside == 0
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_mean_scores_within_the_sets_are_no_larger_than_bets_allow_for(seed):
+    paid, rng = (NOTHING, WIDE)[seed], np.random.default_rng(seed)
+    seen, _ = sides(chain(6), *some_data(seed, 60, paid), 0.5, 200.0)
+    for side, bets in seen.values():
+        for (p, mean), bet in product(rows_allowed(side, rng, 20, paid, 0.5), bets):
+            score, most = bet.score[:-1], side._doubt(-1, bet, np.zeros(5), bet.mean)
+            means = np.array([p[:2] @ score[:2], p[2:] @ score[2:]]) + bet.rate * (np.array([0.0, mean]) - bet.mean)
+            assert (np.abs(means) <= most * (1 + 1e-9) + 1e-12).all()
+
+
 def no_remainder(patch):
     aim = control.aim_of
     patch.setattr(control, "aim_of", lambda *args: replace(aim(*args), remainder=0.0))

@@ -112,7 +112,6 @@ class _Bet:
     size: float
     score: FloatArray  # (n_places + 1): 0 for rows that are known, whose place is -1
     rate: FloatArray  # (n_kinds): of what is paid beyond ``mean``
-    chance: FloatArray  # (n_places)
     mean: FloatArray  # (n_kinds)
     guard: float
     doubt: FloatArray  # (n_kinds): about how far the mean score of a step may be from zero
@@ -230,7 +229,10 @@ class _Side:
         return np.asarray(np.maximum(rate * (middle + above - mean), rate * (middle - below - mean)))
 
     def _doubt(self, b: int, bet: _Bet, chance: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return how far the mean score of each kind (n_kinds) may be from that at given rows and mean rewards."""
+        """Return how far the mean score of each kind (n_kinds) may be from that at given rows and mean rewards.
+
+        With no rows, zeros, it is how far it may be from zero.
+        """
         score = bet.score[:-1]
         rows = self._rows_beyond(b, np.array([score, -score]), chance).max(axis=0)
         return np.asarray(
@@ -284,7 +286,7 @@ class _Side:
             """Return a bet whose steps may lose so much, and what it may lose in a run."""
             score, rate = (-(size * each + more) for each, more in zip(aimed, lacking, strict=True))
             made = self._bet(b, size, (score, rate), often, guard, (expected, top))
-            doubt = (self._planned / begin) ** 0.5 * self._doubt(b, made, made.chance, made.mean)
+            doubt = (self._planned / begin) ** 0.5 * self._doubt(b, made, np.zeros(len(aimed[0])), made.mean)
             made = replace(made, doubt=doubt, doubts=_ROOM * float(np.quantile(visits @ doubt, _USUAL)))
             return made, size * (top - expected + spare) + guard + made.doubts
 
@@ -321,9 +323,7 @@ class _Side:
         np.minimum.at(low, self._row, score)
         low[-1] = 0.0
         nothing = np.zeros(len(rate))
-        return _Bet(
-            size, np.append(score, 0.0), rate, chance, mean, guard, nothing, np.inf, low[self._row_of], worst, *usual
-        )
+        return _Bet(size, np.append(score, 0.0), rate, mean, guard, nothing, np.inf, low[self._row_of], worst, *usual)
 
     def _end_of(self, bets: Sequence[_Bet], aim: Aim) -> float:
         """Return the end at which the bets have won enough, whatever rows and mean rewards are within their sets."""
@@ -337,7 +337,7 @@ class _Side:
             runs = self._runs.part(start, stop)
             share, (total, counted) = bet.share(runs.most), bet.sums(runs)
             middle = self._of_kinds(self._row_sums(chance * bet.score[:-1])) + bet.rate * (mean - bet.mean)
-            doubt = self._doubt(-1, bet, bet.chance, bet.mean)
+            doubt = self._doubt(-1, bet, np.zeros(len(chance)), bet.mean)
             larger = float(np.max(doubt / np.maximum(bet.doubt, UNDERFLOW), where=doubt > 0, initial=0.0))
             slope = bet.size * target + self._by_row(counted) * bet.score[:-1]
             slopes = np.column_stack([slope[:, has_row], bet.size * rate + counted * bet.rate])
