@@ -10,7 +10,7 @@ import numpy as np
 from table_cases import make_table, values_at
 
 from plumdp.data.returns import Outcomes
-from plumdp.tables.control import Kinds, Step
+from plumdp.tables.control import Step, StepKinds
 
 MEND, WAIT, LOST = 3.0, 1.0, 9.0  # costs of a step in which a bad machine is mended or not, and of a lost machine
 NOTHING = {0.0: Fraction(1)}
@@ -29,7 +29,7 @@ def chain(n_steps):
 
 def kinds(n_steps, paid=NOTHING):
     """Return the kinds of steps in this chain: good machines, and mended ones."""
-    return Kinds(np.tile([0, 1], n_steps), np.array([0.0, min(paid)]), np.array([0.0, max(paid)]))
+    return StepKinds(np.tile([0, 1], n_steps), np.array([0.0, min(paid)]), np.array([0.0, max(paid)]))
 
 
 def mends(past):

@@ -24,7 +24,7 @@ from plumdp.model.question import PRACTICE, Question
 from plumdp.model.unmodelled_exits import out_of_table_of
 from plumdp.model.values import RowIndex
 from plumdp.result.rungs import Ground
-from plumdp.tables.control import Kinds, Step, difference_by_runs
+from plumdp.tables.control import Step, StepKinds, difference_by_runs
 from plumdp.tables.values import ChainOfPolicy, chain_of_policy
 
 
@@ -77,7 +77,7 @@ def _choice_of_node(question: Question, own: npt.NDArray[Any], chain: ChainOfPol
     return np.where(choice >= 0, counted, -1)
 
 
-def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices, of_node: Indices) -> tuple[Kinds, Step]:
+def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices, of_node: Indices) -> tuple[StepKinds, Step]:
     """Return the kinds of steps in a chain, and steps of runs whose outcomes are there, given the choice of each row.
 
     Each choice is a kind. The choice of rows after the end of a run is -1.
@@ -92,4 +92,4 @@ def _steps(model: ParametricMDP, runs: WholeRuns, choice: Indices, of_node: Indi
     place = np.maximum(place - len(model.expressions.polynomials), -1)
     known, nothing = np.where(of_node >= 0, np.searchsorted(taken, of_node), -1), np.zeros(len(taken))
     steps = Step(runs.run[row], np.searchsorted(taken, choice[row]), place, np.zeros(len(row)))
-    return Kinds(known, nothing, nothing), steps
+    return StepKinds(known, nothing, nothing), steps

@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class StepKinds:
     """The kinds of steps in a chain, and between which numbers what they pay lies, beyond the rewards of the chain."""
 
     of_node: Indices  # (n): -1 where nothing is unknown
@@ -87,7 +87,7 @@ class Kinds:
 
 
 @dataclass(frozen=True, eq=False)
-class _Runs:
+class _SidedRuns:
     """Runs with their steps side by side, and what is known of their returns as a number that bets say is larger."""
 
     kind: Indices  # (n_runs, n_steps): -1 after the last step
@@ -96,9 +96,9 @@ class _Runs:
     value: FloatArray  # (n_runs): at least the return, times the sign
     most: FloatArray  # (n_runs): what that can be, as is known before the run
 
-    def part(self, first: int, last: int) -> _Runs:
+    def part(self, first: int, last: int) -> _SidedRuns:
         part = slice(first, last)
-        return _Runs(self.kind[part], self.place[part], self.paid[part], self.value[part], self.most[part])
+        return _SidedRuns(self.kind[part], self.place[part], self.paid[part], self.value[part], self.most[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class _Bet:
         usual, each = (self.size * (top - self.expected) + self.guard for top in (self.top, most))
         return np.where(each > usual, usual / np.maximum(each, usual), 1.0)
 
-    def sums(self, runs: _Runs) -> tuple[FloatArray, FloatArray]:
+    def sums(self, runs: _SidedRuns) -> tuple[FloatArray, FloatArray]:
         """Return the sum of scores of each run, and its steps that count (n_runs, n_kinds)."""
         n, at = len(runs.kind), np.arange(len(runs.kind))
         total, doubts, counted = np.zeros(n), np.zeros(n), np.zeros((n, len(self.rate)))
@@ -146,7 +146,7 @@ class _Bet:
 
 
 def difference_by_runs(
-    table: OpenChain, made: Outcomes, steps: Step, kinds: Kinds, error: float, planned: float
+    table: OpenChain, made: Outcomes, steps: Step, kinds: StepKinds, error: float, planned: float
 ) -> Range | WhyNot:
     """Return bounds on the value of the first node less the mean of what runs earned, or in words why there are none.
 
@@ -165,7 +165,7 @@ class _Side:
     def __init__(
         self,
         shape: ChainShape,
-        kinds: Kinds,
+        kinds: StepKinds,
         made: Outcomes,
         steps: Step,
         error: float,
@@ -391,7 +391,7 @@ class _Side:
         return aim.constant + aim.remainder + float(target @ chance) + end + outward
 
 
-def _side_by_side(made: Outcomes, steps: Step, sign: int) -> _Runs:
+def _side_by_side(made: Outcomes, steps: Step, sign: int) -> _SidedRuns:
     """Return runs whose value, times the sign, is at most a number that is known of each."""
     n, (begin, end) = len(made.lower), made.within
     width = end - begin
@@ -405,4 +405,4 @@ def _side_by_side(made: Outcomes, steps: Step, sign: int) -> _Runs:
     table[:, steps.run, place] = steps.kind, steps.place
     paid = np.zeros(table.shape[1:])
     paid[steps.run, place] = steps.paid
-    return _Runs(table[0], table[1], paid, value + size, np.maximum(most, value) + size)
+    return _SidedRuns(table[0], table[1], paid, value + size, np.maximum(most, value) + size)
