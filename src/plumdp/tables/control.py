@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import compress, pairwise, product
 from math import ceil, log
 from typing import NamedTuple
 
@@ -279,7 +279,8 @@ class _Side:
             owed[1] += placed * aimed[1] + n * bet.rate
         lacking = [each / max(horizon - begin, 1.0) for each in owed]
         visits = np.array([np.bincount(each[each >= 0], minlength=len(aimed[1])) for each in past.kind])
-        expected, top = float(past.value.mean()), float(np.median(past.most))
+        expected = float(past.value.mean())
+        top = max(float(np.median(past.most)), expected)
         often, spare = visits.mean(axis=0), float(self._rows_beyond(b, aimed[0], self._chances[b]).sum())
 
         def bet_of(size: float, guard: float, lacking: Sequence[FloatArray]) -> tuple[_Bet, float]:
@@ -332,7 +333,8 @@ class _Side:
             self._rows_beyond(-1, np.array([target, -target]), chance),
             self._paid_beyond(-1, np.array([rate, -rate]), mean),
         )
-        off, has_row, parts = sum(float(each.sum(axis=-1).max()) for each in either), self._row >= 0, []
+        off, has_row = sum(float(each.sum(axis=-1).max()) for each in either), self._row >= 0
+        parts, risks = [], list[tuple[float, float, float]]()
         for bet, (start, stop) in zip(bets, pairwise(self._ends), strict=True):
             runs = self._runs.part(start, stop)
             share, (total, counted) = bet.share(runs.most), bet.sums(runs)
@@ -342,10 +344,10 @@ class _Side:
             slope = bet.size * target + self._by_row(counted) * bet.score[:-1]
             slopes = np.column_stack([slope[:, has_row], bet.size * rate + counted * bet.rate])
             reach = bet.size * off + counted @ self._doubt(-1, bet, chance, mean)
-            most_lost = bet.guard + larger * bet.doubts
-            own = np.full(len(share), bet.size), total - counted @ middle, reach, np.full(len(share), most_lost)
-            parts.append((*(share * each for each in own), runs.value, runs.most, share[:, None] * slopes))
-        size, score, reach, risk, value, most, slopes = (np.concatenate(each) for each in zip(*parts, strict=True))
+            risks.append((bet.size, bet.top + off, bet.guard + larger * bet.doubts))
+            own = np.full(len(share), bet.size), total - counted @ middle, reach
+            parts.append((*(share * each for each in own), runs.value, share[:, None] * slopes))
+        size, score, reach, value, slopes = (np.concatenate(each) for each in zip(*parts, strict=True))
         stage, n_places = np.repeat(np.arange(len(bets)), np.diff(self._ends)), int(has_row.sum())
         spread = np.sqrt((slopes**2).sum(axis=0))
         scale = 1 / np.where(spread > 0, spread, 1.0)
@@ -361,12 +363,14 @@ class _Side:
             """Return at least the logarithm of what was won, if - sign · V' is at least a number at the frequencies.
 
             Of some stages it is not known whether runs were bet on, as that could have lost too much: either may be so.
+            What could be lost at the top is the most that a run could lose, as shares of others are no larger.
             """
-            unsure = np.unique(stage[size * (most - at + off) + risk > _LARGEST_LOSS])
+            unsure = [b for b, (n, top, risk) in enumerate(risks) if n * (top - at) + risk > _LARGEST_LOSS]
             if len(unsure) > _MOST_UNSURE:
                 return -np.inf
             return min(
-                won_in(at, ~np.isin(stage, unsure[list(way)])) for way in product((False, True), repeat=len(unsure))
+                won_in(at, ~np.isin(stage, list(compress(unsure, way))))
+                for way in product((False, True), repeat=len(unsure))
             )
 
         def won_in(at: float, is_bet: BoolArray) -> float:
