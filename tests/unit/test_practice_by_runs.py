@@ -18,6 +18,7 @@ from scipy.stats import binom
 from tiers import size
 
 import plumdp as pl
+from plumdp import LogFormat
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import comparing
 from plumdp.data import read_whole_runs
@@ -348,7 +349,7 @@ def test_a_column_of_prices_becomes_a_list_that_nothing_is_learned_of():
     found = pl.start(priced_log(), cost="cost")
     assert f'--cost "{found.prices}"' in dict(found.facts)["prices"]
     listed = pl.start(priced_log(), cost=found.prices)
-    assert [*listed.states] == ["state"]
+    assert listed.format.variables == ["state"]
     assert (listed.prices, "prices" in dict(listed.facts)) == ("", False)
     own, other = (each.model.rewards["cost"] for each in (listed, found))
     assert np.array_equal(own.choice, other.choice)
@@ -362,10 +363,11 @@ def test_a_column_of_prices_becomes_a_list_that_nothing_is_learned_of():
 def test_costs_that_vary_are_no_list_of_prices():
     assert pl.start(priced_log(noise=0.1), cost="cost").prices == ""
     constant, learned = ("case when action = 'mend' then 2 else 0 end", "cost + 0 * week")
-    assert is_price_list(constant, {"state": "state"}, "action")
-    assert not is_price_list(learned, {"state": "state"}, "action")
-    assert not is_price_list("case when state = 'ok' then 1 else 0 end", {"state": "lower(state)"}, "action")
-    assert not is_price_list("cost", {"state": "state"}, "action")
+    assert is_price_list(constant, LogFormat(states=["state"], actions="action"))
+    assert not is_price_list(learned, LogFormat(states=["state"], actions="action"))
+    lowered = LogFormat(states={"state": "lower(state)"}, actions="action")
+    assert not is_price_list("case when state = 'ok' then 1 else 0 end", lowered)
+    assert not is_price_list("cost", LogFormat(states=["state"], actions="action"))
 
 
 @pytest.mark.night
