@@ -301,6 +301,11 @@ def uniform(model: Any) -> Any:
     return 1.0 / number[graph.state_of_choice()]
 
 
+def concluded(model: Any, counts: Any, asked: Any, **options: Any) -> Any:
+    """Return what is certified with options of ``conclude``."""
+    return pl.conclude(pl.learn(model, counts, objectives=[asked]), asked, **options)
+
+
 def cases() -> Iterator[tuple[str, Case]]:
     """Yield the name of each case, and a function that answers it."""
     yield from about_families()
@@ -319,7 +324,7 @@ def about_families() -> Iterator[tuple[str, Case]]:
         for relaxation in RELAXATIONS:
             options = {"relaxation": relaxation, "precision": 1e-8}
             given = study(name).model, runs(name), study(name).objective
-            yield f"relaxation {relaxation} {name}", partial(pl.certify, *given, **options)
+            yield f"relaxation {relaxation} {name}", partial(concluded, *given, **options)
     yield (
         "compare relaxations",
         lambda: pl.compare(pl.learn(*walk(), objectives=['Pmin=? [ F "goal" ]']), 'Pmin=? [ F "goal" ]'),
@@ -359,7 +364,7 @@ def about_properties() -> Iterator[tuple[str, Case]]:
     aircraft = study(FAMILIES[0]).model, runs(FAMILIES[0])
     for text in ('Pmax=? [ !"collision" U<=8 "goal" ]', 'Pmin=? [ F[2,6] "collision" ]'):
         yield f"deadline {text}", partial(pl.certify, *aircraft, text)
-        yield f"deadline without memory {text}", partial(pl.certify, *aircraft, text, memory=False)
+        yield f"deadline without memory {text}", partial(concluded, *aircraft, text, memory=False)
     for text in (
         *('Pmax=? [ (F "low") & (F "goal") ]', 'Pmax=? [ G ("low" => F<=2 "goal") ]', 'Pmin=? [ !"goal" W "low" ]'),
         *('Pmax=? [ LTLf{"end"} (F "low") & (F ("goal" & !X true)) ]', 'Pmax=? [ F{"fuel"}<=3 "goal" ]'),

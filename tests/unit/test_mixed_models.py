@@ -270,7 +270,7 @@ class TestWhatFollows:
         said = " ".join(found.rests_on.assumptions)
         assert "rows with the same expressions or the same name have the same probabilities" in said
         assert "the parameters lie in their space" in said
-        assert "distributions of one expression or name are the same, and numbers and space are right" in str(found)
+        assert "shared distributions, given numbers and limits are right" in " ".join(str(found).split())
 
     @pytest.mark.parametrize("kind", BOTH)
     def test_questions_with_memory_are_asked_of_the_view(self, kind):
