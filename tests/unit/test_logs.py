@@ -146,9 +146,7 @@ def test_copies_of_rows_are_counted_once_and_said(file, form, is_shuffled, tmp_p
     assert np.array_equal(log.counts.counts, COUNTS)
     last = ", 200 ends of runs" if form == "trajectories" else ""
     total, n = f"{2 * len(frame):,}", f"{COUNTS.sum():,}"
-    assert (
-        str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} exact duplicates left out, 0 rejected"
-    )
+    assert str(log) == f"{total} log rows: {n} matched{last}, {len(frame):,} exact duplicates left out, 0 rejected"
     for part, rows in enumerate((frame.head(1000), frame.tail(-900))):
         WRITERS[file](rows, tmp_path / f"{part}-{file}")
     overlapping = read_log(LAMP, [tmp_path / f"{part}-{file}" for part in range(2)], order="runs")

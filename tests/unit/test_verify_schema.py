@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
-OF_PARAMETERS = ("chance", "cost", "steps", "again", "walk", "compared")
+OF_PARAMETERS = ("chance", "cost", "steps", "walk", "compared")
 
 
 @pytest.mark.parametrize("name", [*OF_PARAMETERS, "rewards"])
