@@ -123,7 +123,7 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
     truth = [Fraction(1, 10) - Fraction(model_tolerance), 1 - Fraction(1, 10) + Fraction(model_tolerance), Fraction(1)]
 
     def is_right():
-        options = {"confidence_set": "likelihood", "relaxation": "coupled", "memory": False}
+        options = {"confidence_set": "likelihood", "relaxation": "coupled"}
         found = pl.certify(model, counts, objective, model_tolerance=model_tolerance, **options)
         return found.lower <= value_of_rows(model.graph, truth, found.policy.choice, objective) <= found.upper
 

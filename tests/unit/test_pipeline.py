@@ -74,7 +74,7 @@ def test_the_bounds_of_two_throws_are_the_squares_of_those_of_one(relaxation):
     """Both states throw one coin: 600 successes of 1000, at an error of 0.925 · 0.01; both throws at their worst."""
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    options = {"confidence": 0.99, "confidence_set": "interval", "relaxation": relaxation, "precision": 1e-9}
+    options = {"confidence": 0.99, "confidence_set": "interval", "relaxation": relaxation}
     certificate = certify(model, counts, goal(model), **options)
     lower, upper = clopper_pearson(np.array([600]), np.array([1000]), 0.925 * (1 - 0.99))
     assert certificate.status == "certified"
@@ -115,7 +115,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     rows = {at: {"throw": [(f, at + 1), (1 - f, 3)]} for at, f in enumerate((p, 1 - p / 2))}
     model = listed(rows, labels={"goal": 2})
     counts = counts_of(model, "adaptive", s0=(900, 100), s1=(910, 90))
-    options = {"confidence": 0.99, "confidence_set": sets, "relaxation": relaxation, "precision": 1e-9}
+    options = {"confidence": 0.99, "confidence_set": sets, "relaxation": relaxation}
     certificate = certify(model, counts, goal(model), **options)
     assert certificate.status == "model rejected"
     assert certificate.how.relaxation == "untied"
