@@ -178,6 +178,13 @@ def test_what_would_be_read_otherwise_as_a_whole_is_refused(tmp_path):
     assert "none in between is missing" in ordered.report.assuming[0]
 
 
+def test_steps_that_are_said_to_be_ordered_may_grow_by_one_in_some_files(tmp_path):
+    how, apart = replace(HOW, steps="ordered"), ONE.assign(step=[0, 2, 4, 6, 8])
+    for part in (apart[:3], pd.concat([apart[3:], ONE.assign(run=8)])):
+        carried = count_on(MODEL, part, tmp_path / "state.parquet", how)
+    assert told(carried.counts) == told(pl.read_log(MODEL, pd.concat([apart, ONE.assign(run=8)]), how).counts)
+
+
 def test_gaps_are_gaps_if_an_earlier_file_showed_that_steps_grow_by_one(tmp_path):
     apart = ONE.assign(run=8, step=[0, 2, 4, 6, 8])
     carried = both(ONE, apart, tmp_path, on_unmatched="report").counts
@@ -196,6 +203,41 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     ONE.to_parquet(state)
     with pytest.raises(DataError, match="this file was written by something else"):
         count_on(MODEL, ONE, state, HOW)
+
+
+def test_runs_whose_names_change_their_type_are_refused(tmp_path):
+    state = tmp_path / "state.parquet"
+    count_on(MODEL, ONE.assign(run=7.0), state, HOW)
+    with pytest.raises(DataError, match=r"with numbers for runs, .* with texts for runs, .* write both alike"):
+        count_on(MODEL, ONE.assign(run="7.0"), state, HOW)
+    with pytest.raises(DataError, match=r"run 7 ended in earlier files"):
+        count_on(MODEL, ONE, state, HOW)
+
+
+def test_a_state_is_read_by_its_name_which_is_no_pattern(tmp_path):
+    for name, shift in (("state1.parquet", 0), ("state[1].parquet", 100)):
+        rows = ONE.assign(run=ONE["run"] + shift)
+        for part in (rows[:3], rows[3:]):
+            carried = count_on(MODEL, part, tmp_path / name, HOW)
+        assert (carried.counts.total, carried.n_open) == (4, 0)
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_folder_that_grows_to_many_files_counts_each_of_them_once(is_run, tmp_path):
+    (folder := tmp_path / "days").mkdir()
+    how = HOW if is_run else LogFormat(columns={"state": "x", "next_state": "after"})
+    for day in range(103):
+        rows = ONE.assign(run=day) if is_run else pd.DataFrame({"x": [0] * (day + 1), "action": "a", "after": 1})
+        rows.to_csv(folder / f"day-{day:03}.csv", index=False)
+        if day in (0, 99, 101, 102):
+            carried = count_on(MODEL, folder, tmp_path / "state.parquet", how)
+            assert len(carried.repeated) == {0: 0, 99: 1, 101: 100, 102: 102}[day]
+    assert carried.counts.total == pl.read_log(MODEL, folder, how).counts.total
+    again = count_on(MODEL, folder, tmp_path / "state.parquet", how)
+    assert (again.counts.total, len(again.repeated)) == (carried.counts.total, 103)
+    fresh = count_on(MODEL, folder, tmp_path / "other.parquet", how)
+    assert len(count_on(MODEL, folder, tmp_path / "other.parquet", how).repeated) == 103
+    assert fresh.counts.total == carried.counts.total
 
 
 def test_runs_of_which_most_are_open_are_counted_if_somebody_vouches_for_it(tmp_path):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -19,9 +21,9 @@ import numpy as np
 from plumdp.base.edge import replacing
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import Order
+from plumdp.base.vocabulary import EPISODE, Order
 from plumdp.data.censoring import MOST
-from plumdp.data.columns import ACTION, state_columns
+from plumdp.data.columns import ACTION, column_of, state_columns
 from plumdp.data.context_counts import OpenRuns, Pasts
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_engine import Block, columns_of, connect
@@ -32,7 +34,7 @@ from plumdp.data.ingestion import TransitionCounter, ends_of_runs
 from plumdp.data.log_format import AS_NAMED, LogFormat
 from plumdp.data.logs import Begun, Reading
 from plumdp.data.matching import row_counts
-from plumdp.data.names import literal, quoted
+from plumdp.data.names import literal, one_file, quoted
 from plumdp.data.open_logs import files_of
 from plumdp.data.report import KINDS, require_outcomes
 from plumdp.data.same_files import TABLES, DataPart, describe_files, part_of_file
@@ -75,10 +77,15 @@ class _State:
     counts: TransitionCounts
     about: Mapping[str, Any]
 
+    @cached_property
+    def origins(self) -> set[str]:
+        """Where the counts come from."""
+        return {part.origin for part in self.counts.parts}
+
     def has(self, part: DataPart) -> bool:
         """Return whether data were counted: of a table, until the same version."""
         if part.versions is None:
-            return part.origin in {each.origin for each in self.counts.parts}
+            return part.origin in self.origins
         table, _, until = part.versions
         return any(
             each.versions and (each.versions[0], each.versions[2]) == (table, until) for each in self.counts.parts
@@ -87,7 +94,7 @@ class _State:
     def columns(self, query: str) -> Block:
         """Return the columns that a query has, in which the rows are called ``state``."""
         with connect() as connection:
-            return columns_of(connection.execute(query.replace("state_file", f"read_parquet({literal(self.file)})")))
+            return columns_of(connection.execute(query.replace("state_file", one_file(self.file))))
 
 
 def count_on(
@@ -195,9 +202,7 @@ def count_on(
 
 def _new_files(old: _State, files: Sequence[str]) -> tuple[list[str], list[str], str]:
     """Return the files that were not counted before, those that were, and why a table has to be counted anew."""
-    parts = [part_of_file(each) for each in describe_files(files)]
-    if len(parts) < len(files):  # which are described together
-        return ([], [*files], "") if all(map(old.has, parts)) else ([*files], [], "")
+    parts = [part_of_file(each) for file in files for each in describe_files([file])]  # many would be told together
     new, repeated = [], []
     for file, part in zip(files, parts, strict=True):
         if old.has(part):
@@ -257,7 +262,11 @@ def _require_same_kind(old: _State | None, relation: LogSteps, carry: str | Path
 
 def _kind(relation: LogSteps) -> str:
     is_text = all(kind == "VARCHAR" for name, kind in relation.log.types.items() if name != CARRIED_RUN)
-    return f"{'text' if is_text else 'columns with types'} in the form of {relation.form}"
+    run = relation.log.types[column_of(relation.columns[EPISODE])] if EPISODE in relation.columns else ""
+    is_number = run in ("DOUBLE", "FLOAT", "INTEGER") or run.endswith("INT")
+    told = "numbers" if is_number else "texts" if run.startswith(("VARCHAR", "ENUM")) else run
+    runs = f", with {told} for runs," if run and not is_text else ""
+    return f"{'text' if is_text else 'columns with types'}{runs} in the form of {relation.form}"
 
 
 def _counted(
@@ -280,12 +289,15 @@ def _counted(
             "count all files together, without ",
             Option("carry", str(carry)),
         )
-    found = {"kind": kind, "steps": tally.found_steps, "has_action_names": tally.has_action_names}
+    steps = None if begun.asked.format.steps else tally.found_steps  # of what was said, no rows decide
+    found = {"kind": kind, "steps": steps, "has_action_names": tally.has_action_names}
     if old is not None:
         found = _agreed(old.about["found"], found)
     log = begun.finished(facts, moments, tally)
     assert log is not None
-    counts = log.counts if old is None else old.counts + log.counts
+    parts = [replace(begun, files=[file]).parts(relation.log, 0, "") for file in begun.files]  # each by itself
+    new = replace(log.counts, parts=tuple(chain(*parts))) if parts else log.counts
+    counts = new if old is None else old.counts + new
     if runs is None:
         return counts, None, found
     assert counts.report is not None
@@ -352,7 +364,7 @@ class _Runs:
 
     def _after(self, old: _State, relation: LogSteps, key: str, carry: str | Path) -> _Runs:
         """Return the runs with the pasts of those that were open."""
-        log, of_ended = relation.log, f"SELECT key FROM read_parquet({literal(old.file)}) WHERE kind = 'ended'"
+        log, of_ended = relation.log, f"SELECT key FROM {one_file(old.file)} WHERE kind = 'ended'"
         late = log.rows(f"SELECT run, count(*) OVER () FROM {_ENDS} WHERE {key} IN ({of_ended}) ORDER BY run LIMIT 1")
         why, found = "ended in earlier files: its last row has no action", self
         if old.about["open"]:
@@ -413,8 +425,9 @@ class _Runs:
             f"LEFT JOIN ({listed} FROM visited_rows GROUP BY number) USING (number)",
             "SELECT 'ended' AS kind, key, length, state FROM ended_runs",
         ]
-        before = f"SELECT kind, key, length, state FROM read_parquet({literal(old.file if old else '')})"
-        return tables if old is None else [*tables, f"{before} WHERE kind = 'ended'"]
+        if old is None:
+            return tables
+        return [*tables, f"SELECT kind, key, length, state FROM {one_file(old.file)} WHERE kind = 'ended'"]
 
 
 def _struct(columns: Mapping[str, str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+
 PLACE_OF_ROW = "place_of_row"  # the number of the file, and of the row in it
 
 
@@ -13,3 +15,8 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """Return a text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def one_file(path: str) -> str:
+    """Return the table of a Parquet file as SQL, also if its name has signs that stand for others in patterns."""
+    return f"read_parquet({literal(glob.escape(path))})"

@@ -251,7 +251,7 @@ def require_outcomes(report: IngestionReport, *, any_observation: bool = False, 
         raise DataError(
             f"{n:,} of {report.n_runs:,} runs are open: their last row has an action, and no row shows the state after "
             "it. Nothing was counted. If files end at times that do not depend on where runs are, such as midnight, "
-            "say ",
+            "and a step takes as long wherever it leads, say ",
             Option("censoring", "unrelated"),
             "; or begin with the files of more days at once",
         )

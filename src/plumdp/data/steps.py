@@ -34,7 +34,7 @@ from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_language import MappingTerm
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
-from plumdp.data.names import PLACE_OF_ROW, literal, quoted
+from plumdp.data.names import PLACE_OF_ROW, literal, one_file, quoted
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
 from plumdp.data.raw_logs import FIRST_RUNS, FirstRuns, first_runs_sql, part_sql, unit_sql
 from plumdp.data.remembering import Remembering
@@ -143,7 +143,7 @@ class LogTable:
 
     def after(self, state: str) -> LogTable:
         """Return the log after the ends of runs that went on at the end of earlier ones, which a file has."""
-        rows = f"SELECT unnest(row), number AS {quoted(CARRIED_RUN)} FROM read_parquet({literal(state)})"
+        rows = f"SELECT unnest(row), number AS {quoted(CARRIED_RUN)} FROM {one_file(state)}"
         typed = f"SELECT * FROM (SELECT * FROM {self.table} LIMIT 0) UNION ALL BY NAME {rows} WHERE kind = 'open'"
         self.run(CARRIED, typed)
         table = f"(SELECT * FROM {CARRIED} UNION ALL BY NAME SELECT * FROM {self.table})"
