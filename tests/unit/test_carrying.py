@@ -268,6 +268,27 @@ def test_rows_of_transitions_carry_no_runs(tmp_path):
     assert (carried.counts.counts == pl.read_log(_of()[0], rows).counts.counts).all()
 
 
+def test_transitions_that_were_counted_are_refused(tmp_path):
+    how = LogFormat(columns={"episode": "run", "state": "x", "next_state": "after"})
+    steps = [[run, step, step % 2, "a", 1 - step % 2] for run in range(5) for step in range(8)]
+    rows = pd.DataFrame(steps, columns=["run", "step", "x", "action", "after"])
+    state = tmp_path / "state.parquet"
+    count_on(MODEL, rows[rows["step"] < 3], state, how)
+    kept = state.read_bytes()
+    late = r"run [0.]+ has rows of steps that were counted, or of steps before them \(and so for 4 other runs\). Not"
+    for more in (rows, rows[rows["step"] >= 2].assign(run=lambda each: each["run"] * 1.0)):
+        with pytest.raises(DataError, match=late):
+            count_on(MODEL, more, state, how)
+        assert state.read_bytes() == kept
+    for more in (rows[(rows["step"] >= 3) & (rows["run"] > 1)], rows[(rows["step"] >= 3) & (rows["run"] < 2)]):
+        counts = count_on(MODEL, more, state, how).counts
+    assert (counts.counts == pl.read_log(MODEL, rows, how).counts.counts).all()
+    bare = LogFormat(columns={"state": "x", "next_state": "after"})
+    for part in (rows[:9], rows[9:]):
+        counts = count_on(MODEL, part[["x", "action", "after"]], tmp_path / "bare.parquet", bare).counts
+    assert counts.total == 40
+
+
 def _of():
     study = pl.case_study("betting:5")
     return study.model, study.true_point

@@ -1,8 +1,8 @@
 """Counts a log that arrives in files, one after another, exactly as if it were read as a whole.
 
 What later files need is kept in one Parquet file: the counts so far; of each run that may go on, its last row, which
-the next file completes to a step, and what of its past contexts depend on; and of each run that has ended a short key,
-so that a late row of it is recognised.
+the next file completes to a step, and what of its past contexts depend on; and a short key of each run that has ended,
+and of each run of transitions with its last step, so that a late row of it is recognised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from plumdp.data.open_logs import files_of
 from plumdp.data.report import KINDS, require_outcomes
 from plumdp.data.same_files import TABLES, DataPart, describe_files, part_of_file
 from plumdp.data.snapshots import Rewritten, rows_added
-from plumdp.data.steps import CARRIED, CARRIED_RUN, KEYS, LogSteps, facts_of
+from plumdp.data.steps import CARRIED, CARRIED_RUN, KEYS, PLACED, LogSteps, LogTable, facts_of
 from plumdp.model.graph import BoolArray, Indices
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import listing, number_of
@@ -191,7 +191,7 @@ def count_on(
         with TemporaryDirectory() as folder, replacing(carry) as fresh:
             write_counts(counts, kept := Path(folder) / "counts.parquet")
             tables = [f"SELECT 'counts' AS kind, content AS counts FROM read_blob({literal(str(kept))})"]
-            tables += [] if runs is None else runs.tables(relation.log.connection, old)
+            tables += [_last_steps(old, relation, carry)] if runs is None else runs.tables(relation.log.connection, old)
             extra = f"KV_METADATA {{plumdp: {literal(json.dumps(about))}}}"
             query = " UNION ALL BY NAME ".join(tables)
             relation.log.run_query(f"COPY ({query}) TO {literal(str(fresh))} (FORMAT parquet, {extra})")
@@ -352,9 +352,7 @@ class _Runs:
         n_steps = "max(step) - min(step)" if begun.is_by_period else "count(DISTINCT step) - 1"
         told = f"run, {n_steps} AS n_steps, unnest(arg_max(last, step)), arg_max(state, step) AS state"
         log.run(_ENDS, f"SELECT {told} FROM ({rows}) WHERE run IS NOT NULL AND isfinite(step) GROUP BY run")
-        ((kind,),) = log.rows(f"SELECT typeof(run) FROM {_ENDS} LIMIT 1") or [("VARCHAR",)]
-        whole = "CASE WHEN run = floor(run) THEN CAST(run AS HUGEINT)::VARCHAR ELSE run::VARCHAR END"
-        key = f"md5_number_lower({whole if kind in ('DOUBLE', 'FLOAT') else 'run::VARCHAR'})"
+        key = _key_sql(log)
         own = {"short key": relation.short_run, "key": key, "is ended": "is_ended", "n steps": "n_steps::BIGINT"}
         told = ", ".join(f"{each} AS {quoted(f'{name} of run')}" for name, each in own.items())  # as no variable is
         block = columns_of(log.connection.execute(f"SELECT {told}, unnest(state) FROM {_ENDS} ORDER BY rowid"))
@@ -377,12 +375,7 @@ class _Runs:
                 early = f"SELECT DISTINCT before.run AS run FROM {both} WHERE each_row.step < before.step"
                 late = log.rows(f"SELECT run, count(*) OVER () FROM ({early}) ORDER BY run LIMIT 1")
                 why = "has rows of steps before the last one that was counted"
-        for run, n in late:
-            others = f" (and so for {number_of(n - 1, 'other run')})" if n > 1 else ""
-            raise DataError(
-                f"rows come late: run {run} {why}{others}. Nothing was counted. Leave these rows out, or delete "
-                f"{carry} and count all files together"
-            )
+        _refuse_late(late, why, carry)
         return found
 
     def with_states(self, tally: TransitionCounter, later: Pasts) -> _Runs:
@@ -428,6 +421,43 @@ class _Runs:
         if old is None:
             return tables
         return [*tables, f"SELECT kind, key, length, state FROM {one_file(old.file)} WHERE kind = 'ended'"]
+
+
+def _key_sql(log: LogTable) -> str:
+    """Return the key of a run that stays, as SQL of the table of runs: whole numbers of any type have the same."""
+    ((kind,),) = log.rows(f"SELECT typeof(run) FROM {_ENDS} LIMIT 1") or [("VARCHAR",)]
+    whole = "CASE WHEN run = floor(run) THEN CAST(run AS HUGEINT)::VARCHAR ELSE run::VARCHAR END"
+    return f"md5_number_lower({whole if kind in ('DOUBLE', 'FLOAT') else 'run::VARCHAR'})"
+
+
+def _refuse_late(late: Sequence[tuple[Any, ...]], why: str, carry: str | Path) -> None:
+    """Refuse rows that come late, given one run that has some, and how many have."""
+    for run, n in late:
+        others = f" (and so for {number_of(n - 1, 'other run')})" if n > 1 else ""
+        raise DataError(
+            f"rows come late: run {run} {why}{others}. Nothing was counted. Leave these rows out, or delete "
+            f"{carry} and count all files together"
+        )
+
+
+def _last_steps(old: _State | None, relation: LogSteps, carry: str | Path) -> str:
+    """Return the query for the last steps of runs of transitions, by which later files that have these are refused.
+
+    Rows that do not name run and step are not told from others.
+    """
+    log, rows = relation.log, "SELECT NULL AS run, 0 AS step WHERE FALSE"
+    if EPISODE in relation.columns and relation.is_followed:
+        rows = f"SELECT run, step::DOUBLE AS step FROM {PLACED}"
+    log.run(_ENDS, f"SELECT run, min(step) AS first_step, max(step) AS last_step FROM ({rows}) GROUP BY run")
+    log.run(_LASTS, f"SELECT {_key_sql(log)} AS key, * FROM {_ENDS}")
+    last = f"SELECT key, last_step FROM {_LASTS}"
+    if old is not None:
+        before = f"SELECT key, last_step FROM {one_file(old.file)} WHERE kind = 'last'"
+        early = f"{_LASTS} AS here JOIN ({before}) AS before USING (key) WHERE first_step <= before.last_step"
+        late = log.rows(f"SELECT run, count(*) OVER () FROM {early} ORDER BY run LIMIT 1")
+        _refuse_late(late, "has rows of steps that were counted, or of steps before them", carry)
+        last = f"{last} UNION ALL {before}"
+    return f"SELECT 'last' AS kind, key, max(last_step) AS last_step FROM ({last}) GROUP BY key"
 
 
 def _struct(columns: Mapping[str, str]) -> str:
