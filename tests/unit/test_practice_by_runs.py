@@ -24,6 +24,7 @@ from plumdp.certifying.pipeline import comparing
 from plumdp.data import read_whole_runs
 from plumdp.data.returns import outcomes_of
 from plumdp.data.run_record import WholeRuns
+from plumdp.learning.run_ends import RunEnds
 from plumdp.learning.run_evidence import missed_by_group
 from plumdp.model.policy import normalised
 from plumdp.model.question import as_objective, ask
@@ -105,6 +106,8 @@ def test_the_difference_is_that_of_a_rule_by_rows_and_of_practice_by_its_runs():
     assert {*by_rows.rests_on.assumptions} | {*practice.rests_on.assumptions} == {*apart.premises}
     assert apart.share == learned.budget["run_bets"]
     assert apart.share + rows.share == 1
+    assert (rows.guarantee, apart.guarantee) == ("finite-sample, anytime", practice.claim.guarantee)
+    assert apart.guarantee == "finite-sample, fixed N"
     assert learned.budget.total <= 1
     assert practice.lower <= value("practice") <= practice.upper
     assert apart.lower <= value("rule") - value("practice") <= apart.upper
@@ -301,6 +304,21 @@ def test_a_cap_cuts_returns_and_every_sentence_says_so():
     assert apart.cap == 8
     if found.lower == apart.lower:
         assert "counting at most 8 of a run" in found.headline
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_bounds_by_runs_and_rows_that_exclude_others_of_the_difference_claim_nothing(side):
+    """Runs that are not alike may exclude what their total and the rows say; no end of an empty bracket is a claim."""
+    learned, found = compared(log_of(60, np.random.default_rng(8)), cap=20.0)
+    (ends,) = (each for each in learned.bounds.of_kind(RunEnds) if len(each.policies) == 2)
+    widest = [max(side * end for rung in found.rungs for end in (rung.lower, rung.upper)) + add for add in (1.0, 2.0)]
+    other = replace(ends, **dict(zip(("lower", "upper"), sorted(side * each for each in widest), strict=True)))
+    bounds = tuple(other if each is ends else each for each in learned.bounds.constraints)
+    turned = replace(learned, bounds=replace(learned.bounds, constraints=bounds))
+    refuted = pl.difference(turned, ASKED, rule, "practice")
+    assert (refuted.is_claim, refuted.verdicts) == (False, ("inconclusive",))
+    assert (refuted.lower, refuted.upper) == (-np.inf, np.inf)
+    assert "is wrong" in refuted.headline
 
 
 def test_a_cap_that_no_run_can_exceed_changes_nothing():

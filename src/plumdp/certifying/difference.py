@@ -10,10 +10,10 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
-from plumdp.base.vocabulary import REJECTIONS, Standing, Status
+from plumdp.base.vocabulary import REJECTIONS, Guarantee, Standing, Status
 from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
-from plumdp.certifying.rungs import ends_about, of_model, on_ground, with_runs_first
+from plumdp.certifying.rungs import ends_about, of_model, on_ground, silenced, with_runs_first
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Graph
@@ -255,7 +255,8 @@ def _with_runs_of_one(
     """Return the rung of the model's difference, after that of both values if whole runs bound one of these.
 
     Their shares of the error were fixed beforehand, and both values lie in their brackets but for the sum of these. So
-    was that of bounds on the difference by the steps that runs and policy share.
+    was that of bounds on the difference by the steps that runs and policy share. If these exclude each other, or what
+    the model says alone, something that they rest on is wrong, and no rung claims anything.
     """
     leads = [leading(each.claim.rungs or (of_model(each),)) for each in (one, other)]
     by_runs = [each for each in leads if each.ground == Ground.WHOLE_RUNS and each.is_claim]
@@ -268,8 +269,16 @@ def _with_runs_of_one(
     if together is not None:
         lower, upper = max(lower, together.lower), min(upper, together.upper)
         share += learned.budget["controlled"]
-    apart = replace(rung, ground=Ground.RIVAL_RUNS, lower=lower, upper=upper, share=share, premises=premises, cap=cap)
+    guarantee = Guarantee.FIXED if by_runs[0].guarantee == Guarantee.FIXED else rung.guarantee
+    bounds: dict[str, Any] = {"lower": lower, "upper": upper, "guarantee": guarantee, "cap": cap}
+    apart = replace(rung, ground=Ground.RIVAL_RUNS, share=share, premises=premises, **bounds)
     both = apart, replace(rung, share=1 - share)
+    if lower > upper or apart.excludes(rung):
+        why = (
+            f"runs and rows put the difference above {lower:.6g} and below {upper:.6g}, and rows alone between "
+            f"{rung.lower:.6g} and {rung.upper:.6g}, so what is assumed of the runs or of the model is wrong"
+        )
+        return tuple(silenced(each, Status.PREMISES, why) for each in both)
     return both if upper - lower <= rung.upper - rung.lower else both[::-1]  # neither has weaker premises
 
 

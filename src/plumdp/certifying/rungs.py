@@ -43,17 +43,17 @@ def with_runs_first(learned: Learned, ends: RunEnds, of_model: Rung, objective: 
     runs = _of_runs(learned, ends, objective)
     of_model = replace(of_model, share=1 - runs.share)
     if ends.stand_alone and of_model.status != Status.REJECTED:
-        of_model = _silenced(of_model, Status.INCONCLUSIVE, _MIXED)
+        of_model = silenced(of_model, Status.INCONCLUSIVE, _MIXED)
     if runs.status == Status.PREMISES:
-        return runs, _silenced(of_model, Status.PREMISES, runs.reason)
+        return runs, silenced(of_model, Status.PREMISES, runs.reason)
     if not runs.excludes(of_model):
         return runs, of_model
     by_runs, by_model = (f"between {each.lower:.6g} and {each.upper:.6g}" for each in (runs, of_model))
     said = f"whole runs alone say {by_runs}, and the model says {by_model}"
     if learned.counts.sampling == "trajectories":  # the user's word that runs were drawn alike, which is printed
-        return runs, _silenced(of_model, Status.REJECTED, said)
+        return runs, silenced(of_model, Status.REJECTED, said)
     why = f"{said}, so what is assumed of the runs or of the model is wrong"
-    return _silenced(runs, Status.PREMISES, why), _silenced(of_model, Status.PREMISES, why)
+    return silenced(runs, Status.PREMISES, why), silenced(of_model, Status.PREMISES, why)
 
 
 def on_rungs(learned: Learned, certificate: Certificate, ends: RunEnds, objective: Objective) -> Certificate:
@@ -112,7 +112,7 @@ def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Ru
         return replace(rung, status=Status.INCONCLUSIVE, reason=ends.why_not)
     if ends.lower > ends.upper:
         what = "value" if len(ends.policies) == 1 else "difference"
-        return _silenced(
+        return silenced(
             rung,
             Status.PREMISES,
             f"whole runs put a {what} above {ends.lower:.6g} and below {ends.upper:.6g}, so what is assumed of them is "
@@ -125,5 +125,6 @@ def _of_runs(learned: Learned, ends: RunEnds, objective: Objective | None) -> Ru
     return replace(rung, status=Status.INCONCLUSIVE, reason="no run decides it") if is_low and is_high else rung
 
 
-def _silenced(rung: Rung, status: Status, reason: str) -> Rung:
+def silenced(rung: Rung, status: Status, reason: str) -> Rung:
+    """Return a rung that claims nothing, and why."""
     return replace(rung, lower=-inf, upper=inf, status=status, reason=reason)
