@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -133,8 +132,14 @@ def certify(
     question = ask(objective, model, memory=_may_count(model, True, policy))
     if policy is not None or prespecified:  # a ``Question`` may have a policy of its own, and its runs
         question = prespecifying(question, policy, prespecified=prespecified, runs=question.runs)
-    given: Any = {"confidence_set": confidence_set, "model_tolerance": model_tolerance}
-    learned = learn(model, counts, objectives=[question], confidence=confidence, **given)
+    learned = learn(
+        model,
+        counts,
+        objectives=[question],
+        confidence=confidence,
+        confidence_set=confidence_set,
+        model_tolerance=model_tolerance,
+    )
     return conclude(learned, question, relaxation=relaxation, policy=policy)
 
 
