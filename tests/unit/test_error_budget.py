@@ -127,7 +127,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "tests of rows, and of classes, equal parts": ("rows", "classes"),
         "fixed numbers, as predictions, for the p-value": ("predicted_numbers",),
         "fixed numbers, as intervals": ("fixed_numbers",),
-        "bounds on the graph alone, if the model is contradicted": ("graph_alone",),
+        "bounds on the graph alone, if the model is rejected": ("graph_alone",),
     }
     others = {"paths", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
     others |= {"memory_bets", "memory_rows"}  # of counts with contexts, in words below the table
