@@ -21,6 +21,7 @@ from shorthand import certify_all, check_model, compare, improve
 from tiers import size
 
 import plumdp as pl
+from plumdp.base.vocabulary import Assumption
 from plumdp.certifying import pipeline
 from plumdp.certifying.difference import Difference
 from plumdp.cli import COMMANDS as ALL_COMMANDS
@@ -322,9 +323,8 @@ def practice_is_not_said_to_be_an_estimate(monkeypatch):
 
 
 def runs_need_not_be_alike(monkeypatch):
-    monkeypatch.setitem(
-        log_pilots._RESTS_ON, None, "the runs of the log were numbered without looking at how they went"
-    )
+    said = Assumption("the runs of the log were numbered without looking at how they went")
+    monkeypatch.setitem(log_pilots.RESTS_ON, None, said)
 
 
 def values_may_lie_anywhere(monkeypatch):

@@ -208,7 +208,7 @@ MISREAD = {
 def test_looks_with_known_ends_that_are_not_as_planned_are_refused(name):
     frame, columns, words = MISREAD[name]
     with pytest.raises(pl.DataError, match=words):
-        pl.read_log(EXACT, frame, pl.LogFormat(columns=columns))
+        pl.read_log(EXACT, frame, pl.LogFormat(columns=columns or {}))
 
 
 def test_a_lost_unit_may_be_vouched_for_and_a_state_that_a_partial_look_shows_is_not_used():

@@ -67,8 +67,8 @@ def require_tolerance(model_tolerance: float) -> float:
     if not isinstance(model_tolerance, int | float | np.number) or not 0 <= model_tolerance < 1:
         raise DataError(
             Option("model_tolerance", model_tolerance),
-            ": give a number from 0 to less than 1, such as 0.01 if no row of the model is off by more than 0.01 in "
-            "total variation",
+            ": give a number from 0 to less than 1, such as 0.01 if no transition distribution is off by more than "
+            "0.01 in total variation",
         )
     return float(model_tolerance)
 

@@ -146,7 +146,7 @@ def count_on(
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from plumdp import LogFormat, case_study
-    >>> rows = {"episode": 1, "step": [0, 1, 2], "money": [5, 6, 7], "state_step": [0, 1, 2], "action": "bet1"}
+    >>> rows = {"episode": 1, "step": [0, 1, 2], "money": [10, 9, 8], "state_step": [0, 1, 2], "action": "bet1"}
     >>> log, how = pd.DataFrame(rows), LogFormat(form="trajectories", censoring="unrelated")
     >>> with TemporaryDirectory() as folder:
     ...     for day in (log[:2], log[2:]):
