@@ -302,6 +302,7 @@ def test_a_cap_cuts_returns_and_every_sentence_says_so():
     _, found = compared(log, cap=8.0)
     (apart,) = (each for each in found.rungs if each.ground == Ground.RIVAL_RUNS)
     assert apart.cap == 8
+    assert "you chose the policy before looking at any of these runs (as you stated)" in apart.premises
     if found.lower == apart.lower:
         assert "counting at most 8 of a run" in found.headline
 

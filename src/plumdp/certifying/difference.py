@@ -269,6 +269,7 @@ def _with_runs_of_one(
     if together is not None:
         lower, upper = max(lower, together.lower), min(upper, together.upper)
         share += learned.budget["controlled"]
+        premises = tuple(dict.fromkeys((*premises, *together.premises)))
     guarantee = Guarantee.FIXED if by_runs[0].guarantee == Guarantee.FIXED else rung.guarantee
     bounds: dict[str, Any] = {"lower": lower, "upper": upper, "guarantee": guarantee, "cap": cap}
     apart = replace(rung, ground=Ground.RIVAL_RUNS, share=share, premises=premises, **bounds)

@@ -16,7 +16,7 @@ from plumdp.data.practice import known_policy
 from plumdp.data.returns import choices_of, counts_torn, ends_of, outcomes_of
 from plumdp.data.run_record import WholeRuns
 from plumdp.learning.run_ends import RunEnds, silent
-from plumdp.learning.run_evidence import by_lot, missed_after, objective_of_runs
+from plumdp.learning.run_evidence import CHOSEN, by_lot, missed_after, objective_of_runs
 from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy, normalised
@@ -46,7 +46,8 @@ def _of_question(question: Question, given: Counted, error: float) -> RunEnds:
         lower, upper, cap = _ends(question, own, given, error)
     except (DataError, ModelError) as problem:
         return silent(question, both, str(problem), of_practice=True)
-    return RunEnds(question, both, True, lower, upper, error, False, (), cap=cap, ground=Ground.RIVAL_RUNS)
+    # bets on runs go by an order of their own, so that data before the first bets on rows may not choose the policy
+    return RunEnds(question, both, True, lower, upper, error, False, (CHOSEN,), cap=cap, ground=Ground.RIVAL_RUNS)
 
 
 def _ends(question: Question, own: npt.NDArray[Any], given: Counted, error: float) -> tuple[float, float, float | None]:

@@ -42,7 +42,7 @@ _LABELLED = Assumption(
     "the policy of each run was written down before the run began, and followed to its end (as you stated)",
     brief="the policy of each run was written down before, and followed",
 )
-_CHOSEN = Assumption(
+CHOSEN = Assumption(
     "you chose the policy before looking at any of these runs (as you stated)",
     Group.PLAN,
     "policy",
@@ -114,7 +114,7 @@ def _of_question(question: Question, given: Counted, error: float) -> list[RunEn
         subjects = [(each,) for each in both] + [tuple(both)] * (len(both) - 1)
         return [silent(question, each, question.runs.reason, of_practice=False) for each in subjects]
     runs, policies = _checked(question, given.model)
-    said = (_LABELLED, _CHOSEN)
+    said = (_LABELLED, CHOSEN)
     return _bounds(question, given.model, runs, policies, policies, error, said)
 
 
