@@ -294,7 +294,7 @@ def test_a_value_that_cannot_be_contradicts_the_model_and_is_found(tmp_path, val
     row = int(frame.index[frame.action == "fast"][4])
     frame.loc[row, "price"] = value
     frame.to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(DataError, match="contradict the model") as refused:
+    with pytest.raises(DataError, match="the data reject the model") as refused:
         pl.read_log(MACHINE, tmp_path / "log.csv", pl.LogFormat(columns={"cost": "price"}))
     assert f"row {row + 1}, episode {frame.episode[row]}" in str(refused.value)
     assert shown in str(refused.value)

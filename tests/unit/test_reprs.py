@@ -107,6 +107,7 @@ THINGS = {
         ),
         "WholeRuns(3 runs, 150 steps)",
     ),
+    "LogFormat": (lambda: pl.LogFormat(steps="weekly"), None),
     "Log": (_log, "Log(9 log rows: 5 matched, 4 rejected, 5 steps)"),
     "IngestionReport": (
         lambda: _log().report,
