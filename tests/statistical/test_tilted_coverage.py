@@ -63,8 +63,8 @@ def test_bets_that_won_nothing_yet_are_found_out(monkeypatch):
     """The opponent takes the end for that of bets that need to win far less, and nothing for the remainder."""
     end = tilted._end
 
-    def early(shape, views, moments, errors, sign, less):
-        found = end(shape, views, moments, Errors(0.97, errors.rows, errors.ball), sign, less)
+    def early(shape, views, moments, errors, sign):
+        found = end(shape, views, moments, Errors(0.97, errors.rows, errors.ball), sign)
         return tilted.End(found.value - sign * 1.5 * found.curvature, 0.0, 0.0, 0.0, 1.0, ())
 
     monkeypatch.setattr(tilted, "_end", early)
