@@ -281,7 +281,8 @@ class _Side:
         visits = np.array([np.bincount(each[each >= 0], minlength=len(aimed[1])) for each in past.kind])
         expected = float(past.value.mean())
         top = max(float(np.median(past.most)), expected)
-        often, spare = visits.mean(axis=0), float(self._rows_beyond(b, aimed[0], self._chances[b]).sum())
+        often = visits.mean(axis=0)
+        spare = max(float(self._rows_beyond(b, aimed[0], self._chances[b]).sum()), 0.0)
 
         def bet_of(size: float, guard: float, lacking: Sequence[FloatArray]) -> tuple[_Bet, float]:
             """Return a bet whose steps may lose so much, and what it may lose in a run."""
@@ -379,6 +380,8 @@ class _Side:
                 return -np.inf
             weight, terms = 1 / (1 + payoff), np.log1p(payoff)
             bent = curvature(reached * weight * (1 + 1e-9)) * weight**2
+            if not np.isfinite(bent).all():
+                return -np.inf
             squares, axes = np.linalg.eigh((along * bent[:, None]).T @ along)
             axes = axes.T / scale
             furthest = np.maximum(largest(axes), largest(-axes))
